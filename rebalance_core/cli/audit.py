@@ -1,4 +1,4 @@
-"""`audit`: options, acceptances, collection, place, run, summary, in this order."""
+"""The `audit` job, from its options and acceptances to the run and its summary."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -87,20 +87,22 @@ if TYPE_CHECKING:
     from rebalance_core.report.loss_table import LossRow
 
 TOP_CAUSES = 12
-"""The summary names these and their consequences."""
+"""How many causes the summary names, with their consequences."""
 NEVER_ACCEPTED = (COLLECTION_INCOMPLETE.rule_id,)
-"""An incomplete audit is never green: either stop expecting what is missing, or collect it."""
+"""An incomplete audit is never green, so one must either collect what is missing or stop expecting
+it.
+"""
 
 
 @dataclass(frozen=True)
 class AuditRequest:
-    """The input of an audit run, resolved before anything is read.
+    """An audit run's input, resolved before anything is read.
 
     Attributes:
         options: the command line's options.
-        settings: the settings of files and the command line.
+        settings: the settings from files and the command line.
         assumed: assumptions for facts that no file shows.
-        collection: None: the tables of an earlier ingest are audited.
+        collection: the collection; None to audit the tables of an earlier ingest.
         accepted: valid acceptances.
         expired: expired acceptances.
         now: when the run began.
@@ -115,7 +117,7 @@ class AuditRequest:
     now: datetime
 
     def judging(self, previous: PreviousAudit | None) -> dict[str, Any]:
-        """Return the options of the rules, as the services take them."""
+        """Return the rules' options, as the services take them."""
         settings, options = self.settings.audit, self.options
         lost: tuple[str, ...] = ()
         if previous is not None and self.collection is not None:
@@ -138,7 +140,7 @@ class AuditRequest:
 
     @property
     def state_ms(self) -> int | None:
-        """Return the end of the opening state; None: there is none."""
+        """Return the end of the opening state, if there is one."""
         if isinstance(self.collection, ContinuedCollection):
             return self.collection.opening.end_ms
         return None
@@ -161,13 +163,13 @@ class AuditRequest:
 
     @cached_property
     def redaction(self) -> Redaction | None:
-        """For texts that were not redacted when they were made; None: they are shown."""
+        """The redaction for texts that are not yet redacted; None shows them."""
         salt = self.settings.audit.redact_salt
         return Redaction(salt) if self.options.redact_clients else None
 
 
 def run(options: AuditOptions) -> JobReport:
-    """Run the job; the report for stdout."""
+    """Run the job and return the report for stdout."""
     settings = settings_of(options)
     assumed = assumptions(settings)
     now = datetime.now(UTC)
@@ -194,7 +196,9 @@ def run(options: AuditOptions) -> JobReport:
         files = len(collection.own_files) if collection else None
         return rehearsal(options, settings, rows, counts, files, len(accepted))
     with backend.running(WRITTEN) as output:
-        previous = _previous(request, backend)  # first: refused before anything is written
+        previous = _previous(
+            request, backend
+        )  # first, so that a refusal comes before anything is written
         losses = _losses(request, backend)
         ingested, files_read = _ingest(request, backend, output)
         written = _simulate_and_judge(request, backend, output, ingested, previous)
@@ -207,12 +211,12 @@ def run(options: AuditOptions) -> JobReport:
 def check_before_reading(
     options: AuditOptions, today: date
 ) -> tuple[tuple[Acceptance, ...], tuple[Acceptance, ...]]:
-    """Return the acceptances that hold and those that expired, after early checks.
+    """Return the valid and the expired acceptances, after early checks.
 
     Raises:
-        UsageError: jinja2 is missing, the file of accepted findings is wrong, or there is no folder
-            for a file to write.
-        OutputExists: a file to write is there.
+        UsageError: jinja2 is missing, the file of accepted findings is invalid, or an output file
+            has no folder.
+        OutputExists: an output file already exists.
         InputRefused: `--previous` is not the result of an audit.
     """
     if find_spec("jinja2") is None:
@@ -233,8 +237,8 @@ def audit_record(folder: "OutputFolder") -> dict[str, Any]:
     """Return the record of the audit run that `--previous` names.
 
     Raises:
-        InputRefused: the folder is not the result of an audit that this version reads, or its
-            findings are not as its record has them.
+        InputRefused: the folder is not the result of an audit that this version can read, or its
+            findings do not match its record.
     """
     record = read_run(folder)
     if record["job"] != "audit":
@@ -256,7 +260,9 @@ def audit_record(folder: "OutputFolder") -> dict[str, Any]:
 
 
 def _rehearse(request: AuditRequest, backend: Backend) -> tuple[RowForecast, list[Count] | None]:
-    """Predict what a run would make of its rows and find; None: it would refuse them."""
+    """Return how a run would judge its rows and what it would find, None if it would refuse
+    them.
+    """
     previous = _previous(request, backend)
     say("auditing; nothing is written")
     with ExitStack() as kept:  # releases the rows that Spark keeps until then
@@ -284,7 +290,7 @@ def _inputs(request: AuditRequest, backend: Backend) -> InputsOfAudit:
 def _ingest(
     request: AuditRequest, backend: Backend, output: OutputRun
 ) -> tuple[Any, "list[FileRecord]"]:
-    """Return the locations of a collection's tables, and how each file was understood."""
+    """Return the locations of a collection's tables, and how well each file was understood."""
     collection = request.collection
     if collection is None:
         return None, []
@@ -317,7 +323,7 @@ def _simulate_and_judge(
     ingested: Any,
     previous: PreviousAudit | None,
 ) -> AuditWritten:
-    """Return every table of the audit; tables of an ingest are audited if there are any."""
+    """Return all tables of the audit, which audits the tables of an ingest if there are any."""
     say("simulating and judging every group")
     if ingested is None:
         inputs = _inputs(request, backend)
@@ -361,8 +367,8 @@ def _losses(request: AuditRequest, backend: Backend) -> "tuple[LossRow, ...]":
     """Return the worst single loss of each group in the plan that `--losses` names.
 
     Raises:
-        InputRefused: the folder is not the result of a plan, its losses are not as its record has
-            them, or it lost nothing under the recorded strategies.
+        InputRefused: the folder is not the result of a plan, its losses do not match its record, or
+            it has no losses under the recorded strategies.
     """
     location = request.options.losses
     if location is None:
@@ -382,7 +388,7 @@ def _losses(request: AuditRequest, backend: Backend) -> "tuple[LossRow, ...]":
         raise InputRefused(f"--losses {location} cannot be read: {error}") from error
     if not losses:
         raise InputRefused(
-            f"--losses {location}: lost nothing under the strategies that groups have; plan with a "
+            f"--losses {location} has no losses under the groups' own strategies; plan with a "
             "scenario that has each, e.g. lose-each-broker, without --strategy"
         )
     hide = request.redaction
@@ -398,7 +404,7 @@ def _write(
     files: "Sequence[FileRecord]",
     losses: "Sequence[LossRow]",
 ) -> dict[str, Any]:
-    """Write it all, the record last; the facts for stdout."""
+    """Write all output, the record last, and return the facts for stdout."""
     options, folder, result = request.options, output.folder, audited.result
     ledger = replace(written.ledger, rejected=with_lines(written.ledger.rejected, files))
     outcome = audit_outcome(result.findings, result.verdicts, result.runs, options.fail_on)
@@ -490,7 +496,7 @@ def _write_gate_files(
 
 
 def _baseline(changes: Changes | None) -> dict[str | None, str] | None:
-    """Return SARIF's word for each open finding's change since the previous run."""
+    """Return SARIF's baseline state of each open finding since the previous run."""
     if changes is None:
         return None
     new = {row["fingerprint"]: "new" for row in (*changes.new, *changes.reopened)}
@@ -569,7 +575,7 @@ def _write_accepted(request: AuditRequest, audited: FinishedAudit) -> None:
 
 
 def _shown_files(files: "Sequence[FileRecord]", hide: Redaction | None) -> "Sequence[FileRecord]":
-    """Return the collection's files for `_run.json`; dumps of clients have their names."""
+    """Return the collection's files for `_run.json`, hiding client names in file names."""
     if hide is None:
         return files
     return [_shown_file(file, hide) for file in files]
@@ -577,6 +583,6 @@ def _shown_files(files: "Sequence[FileRecord]", hide: Redaction | None) -> "Sequ
 
 def _shown_file(file: "FileRecord", hide: Redaction) -> "FileRecord":
     hidden = {k: hide.text(v) if isinstance(v, str) else v for k, v in file.items()}
-    # why lines were not read may quote them
+    # the reason for unread lines may quote them
     reason = HIDDEN if file["lines"] and file["reason"] else hidden["reason"]
     return cast("FileRecord", {**hidden, "name": hide.place(file["name"]), "reason": reason})

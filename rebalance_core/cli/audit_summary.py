@@ -1,4 +1,4 @@
-"""The summary of an audit, and of its dry run, for the engineer on call and for a program."""
+"""The summary of an audit and of its dry run, as text and as JSON."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -39,9 +39,10 @@ if TYPE_CHECKING:
     from rebalance_core.report.audit_report import ShownFinding
 
 PAGE, METRICS, INGESTED, STATE, PRIVATE, CARRIED, GONE = BESIDE_TABLES["audit"]
-"""`INGESTED` and `PRIVATE` are folders: the ingested tables, and their place while client ids must
-not remain. `CARRIED`, if it exists, has findings of earlier runs that this run could not check;
-`GONE` has the fingerprints of those that went away."""
+"""`INGESTED` and `PRIVATE` are folders with the ingested tables; the latter is temporary, for when
+client ids must not remain. `CARRIED`, if it exists, has findings of earlier runs that this run
+could not check; `GONE` has the fingerprints of findings that are gone.
+"""
 WRITTEN = (*AUDITED_TABLES, *BESIDE_TABLES["audit"])
 WIDTH = 100
 NEW_SHOWN = 8
@@ -61,17 +62,17 @@ def audit_facts(
     unknown: "Sequence[UnknownGroup]" = (),
     files: "Sequence[FileRecord]" = (),
 ) -> dict[str, Any]:
-    """Return the `--json` object of an audit, which `render_audit` reads too.
+    """Return the `--json` object of an audit, which `render_audit` also reads.
 
     Args:
-        output: where findings and page are.
+        output: the folder of findings and page.
         verdict: as in `_run.json`.
-        top: the gravest findings, each followed by what it caused.
+        top: the most severe findings, each followed by its consequences.
         rejected: how often each issue code occurs in the table `rejected`.
         exit_code: the job's exit code.
         seconds: how long the run took.
         run_on: where it took place, `process` or `spark`.
-        changes: `audit.changes.Changes.listed` since the previous run; None: none was named.
+        changes: `audit.changes.Changes.listed` since the previous run; None if none was named.
         not_seen: what was not checked, in one sentence per cluster.
         unknown: groups whose ownership is UNKNOWN: cluster, consumer_group, reason, settled_by.
         files: the collection's files, as `_run.json` has them.
@@ -89,7 +90,9 @@ def audit_facts(
 
 
 def render_audit(facts: Mapping[str, Any]) -> str:
-    """Write the summary for a person: verdict, counts, the gravest findings with what to do."""
+    """Return the summary as text: the verdict, counts, and the most severe findings with their
+    remedies.
+    """
     word = facts["verdict"]
     lines = [
         f"{word}: {RUN_VERDICTS[word]} "
@@ -139,7 +142,9 @@ _PROGRESS = {
 
 
 def night_begun(facts: Mapping[str, Any]) -> list[str]:
-    """Return the start of the judged night, in words; empty: it began with the audited period."""
+    """Return the start of the audited night, in words; empty if it began with the audited
+    period.
+    """
     if facts["night_ms"] <= facts["start_ms"]:
         return []
     return [
@@ -158,7 +163,7 @@ def groups_counted(facts: Mapping[str, Any]) -> str:
 
 
 def reading_counted(facts: Mapping[str, Any]) -> list[str]:
-    """Describe how many groups read their queues; empty: no group has members."""
+    """Return how many groups read their queues, in words; empty if no group has members."""
     counts: Mapping[str, int] = facts["progress"]
     words = (f"{n:,} {_PROGRESS[word][n != 1]}" for word, n in counts.items())
     return [", ".join(words)] if counts else []
@@ -176,7 +181,7 @@ def _items(findings: Sequence[FindingRow]) -> list[list[FindingRow]]:
 
 
 def not_read(rejected: Mapping[str, int]) -> str:
-    """Name the parts of the input that the audit leaves out, and where to look them up."""
+    """Return what the audit leaves out of the input, and where to look it up."""
     return f"{terminal.by_code(rejected)}; files and lines are in the table rejected"
 
 
@@ -206,11 +211,11 @@ def _rule(finding: FindingRow) -> tuple[str, str]:
 
 
 def _findings(items: Sequence[Sequence[FindingRow]], several: bool) -> list[str]:
-    """Return the findings of one rule; a shared remedy appears once.
+    """Return the findings of a rule, with a common remedy only once.
 
     Consequences are listed below their cause.
 
-    ``several``: clusters were audited, so each finding names its own.
+    ``several`` states that several clusters were audited, so each finding names its cluster.
     """
     lines = []
     for index, (finding, *consequences) in enumerate(items):
@@ -229,7 +234,9 @@ def _findings(items: Sequence[Sequence[FindingRow]], several: bool) -> list[str]
 
 
 def _named(cause: FindingRow, consequences: Sequence[FindingRow]) -> str:
-    """Return the consequences' rules, with topics and with groups other than the cause's."""
+    """Return the rules of the consequences, with their topics and any groups other than the
+    cause's.
+    """
     by_rule: dict[str, list[str]] = {}
     for finding in consequences:
         group = (
@@ -257,7 +264,7 @@ def _severities(findings: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
 
 
 def _counts(counts: Mapping[str, int], causes: Mapping[str, int] | None = None) -> str:
-    """Return the counts in words; ``causes``: the number of causes, where lower."""
+    """Return the counts in words, with the number of ``causes`` where it is lower."""
     return ", ".join(
         f"{count:,} {name}{_causes((causes or {}).get(name, 0), count)}"
         for name, count in counts.items()
@@ -281,10 +288,10 @@ def rehearsal(
     Args:
         options: the run's options.
         settings: the run's settings.
-        rows: what it would make of its rows.
-        counts: what it would find; None: it would refuse the rows.
-        files: the collection's files; None: tables are read.
-        accepted: how many acceptances hold.
+        rows: how it would judge its rows.
+        counts: what it would find; None if it would refuse the rows.
+        files: the collection's files; None if tables are read.
+        accepted: the number of valid acceptances.
     """
     foretold = RowReport(rows.without_rows() if options.redact_clients else rows)
     verdict, exit_code = None, foretold.exit_code

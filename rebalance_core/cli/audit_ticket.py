@@ -22,7 +22,8 @@ _MARKUP = re.compile(r"([\\`*_~\[\]<>|#&])")
 
 
 def render_ticket(facts: Mapping[str, Any]) -> str:
-    """Return the Markdown: verdict, a table of the gravest findings, what to do about each.
+    """Return the Markdown: the verdict, a table of the most severe findings, and the remedy of
+    each.
 
     Args:
         facts: `audit_summary.audit_facts`.
@@ -56,7 +57,7 @@ def render_ticket(facts: Mapping[str, Any]) -> str:
 
 
 def escaped(text: str) -> str:
-    r"""Return the text with Markdown's marks as themselves.
+    r"""Return the text with Markdown's special characters escaped.
 
     >>> escaped("%RETRY%a_b | <x>")
     '%RETRY%a\\_b \\| \\<x\\>'

@@ -1,4 +1,4 @@
-"""`autoscale`: settings, place, run, record, summary, in this order."""
+"""The `autoscale` job, from its settings to the run, its record and its summary."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from textwrap import wrap
@@ -43,7 +43,9 @@ READERS = {"arrivals": read_arrivals, "capacity": read_capacity}
 
 
 def run(options: AutoscaleOptions) -> JobReport:
-    """Run the job; exit 3 if a budget is missed and that fails the run."""
+    """Run the job and return its report; the exit code is 3 if a missed budget is to fail the
+    run.
+    """
     settings = settings_of(options)
     inputs = tables_of(options.input, options.input_format)
     stated = _stated(options)
@@ -115,7 +117,7 @@ def run(options: AutoscaleOptions) -> JobReport:
 
 
 def _stated(options: AutoscaleOptions) -> dict[str, str]:
-    """Return where ``arrivals`` and ``capacity`` lie, of those that there are."""
+    """Return the locations of ``arrivals`` and ``capacity``, where they exist."""
     names = tuple(SCALING_INPUT_TABLES)
     found = tables_of(options.input, options.input_format, names, required=())
     for name in names:
@@ -132,7 +134,7 @@ def _forecast(
     asked: Asked,
     scaled: Sequence[ScaledGroup],
 ) -> tuple[list[str], dict[str, Any]]:
-    """Return readable lines about what would be replayed, and the same facts for a program."""
+    """Return what would be replayed, as lines of text and as facts for JSON."""
     names = [policy.name for policy in options.policies]
     facts: dict[str, Any] = {"policies": names, "seeds": options.seeds, "groups": []}
     rows = {"arrivals": asked.arrivals, "capacity": asked.capacity}
@@ -168,7 +170,7 @@ def _forecast(
 
 
 def _asked(options: AutoscaleOptions, backend: Backend, stated: Mapping[str, str]) -> Asked:
-    """Return the request, with the tables that are checked here."""
+    """Return the request, with its tables checked."""
     tables = {
         name: backend.run(
             READERS[name], backend.location(place), options.input_format, name=f"{name} {place}"
@@ -255,7 +257,7 @@ def _assumptions(
             f"{stop.grace_ms / SECOND_MS:g})"
         )
     if row["within_budget"] is False:
-        yield "No policy keeps the budgets; this has the least largest regret"
+        yield "No policy keeps the budgets; this one has the smallest maximum regret"
 
 
 def _picture(points: Sequence[Row], summary: Sequence[Row]) -> dict[str, str]:
@@ -285,7 +287,7 @@ HEADER = (
 
 
 def _render(facts: Mapping[str, Any], options: AutoscaleOptions) -> str:
-    """Return text for a person: the policies of each group, the chosen one marked.
+    """Return the summary as text: the policies of each group, with the chosen one marked.
 
     Variations that another policy beats in pod hours and in late messages are left out.
     """
@@ -319,7 +321,7 @@ def _render(facts: Mapping[str, Any], options: AutoscaleOptions) -> str:
 
 
 def _beyond(row: Row, options: AutoscaleOptions) -> Iterator[str]:
-    """Yield which budgets a policy misses, with its figures."""
+    """Yield the budgets that a policy misses, with its figures."""
     for name, noun, most in (
         ("late_messages_p99", "late messages", options.max_late),
         ("pod_hours_p99", "pod hours", options.max_pod_hours),

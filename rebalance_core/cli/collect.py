@@ -1,4 +1,6 @@
-"""`collect`: the bundled script that copies files and asks the cluster; `--init`: first files."""
+"""The `collect` job: run the bundled script that copies files and queries the cluster, or write
+initial files (`--init`).
+"""
 
 import shutil
 import subprocess
@@ -49,7 +51,7 @@ name_servers = []   # e.g. ["namesrv-1"]
 
 
 def run(options: CollectOptions) -> JobReport:
-    """Run the job; the report for stdout. Where something is missing it ends with 3."""
+    """Run the job and return the report for stdout. Where something is missing it ends with 3."""
     if options.init:
         return _init(options) if options.name_server is None else _init_sources(options)
     output = Path(options.output)
@@ -119,7 +121,7 @@ def evidence_of(state: str) -> "OpeningEvidence":
     """Return the state that an earlier run of `ingest` or `audit` left for the next one.
 
     Raises:
-        InputRefused: it left no state, or the state is damaged or has another version.
+        InputRefused: the run left no state, or the state is damaged or of another version.
     """
     from rebalance_core.checks.opening_state import evidence_folder
     from rebalance_core.ingest.opening_evidence import OpeningEvidence
@@ -154,7 +156,7 @@ def _words(options: CollectOptions, scripts: Path, output: Path) -> list[str]:
 
 
 def _init(options: CollectOptions) -> JobReport:
-    """Write a `collection.toml` that asks for the important settings."""
+    """Write a `collection.toml` with the important settings to fill in."""
     if any(character in options.cluster for character in '"\\\n'):
         raise UsageError(f"--cluster {options.cluster!r} is not a cluster name")
     target = Path(options.output) / SETTINGS_NAME
@@ -175,7 +177,7 @@ def _init(options: CollectOptions) -> JobReport:
 
 
 def _init_sources(options: CollectOptions) -> JobReport:
-    """Ask the cluster which servers it has, and write the file that names them."""
+    """Query the cluster for its servers, and write the file that names them."""
     target, address = Path(options.output) / SOURCES_NAME, options.name_server or ""
     facts: dict[str, Any] = {"job": "collect", "output": str(target)}
     if options.dry_run:
@@ -216,7 +218,7 @@ def _refuse_existing(target: Path, *, overwrite: bool) -> None:
 
 
 def _write(target: Path, text: str, *, overwrite: bool) -> None:
-    """Write a file that operators edit."""
+    """Write a file for operators to edit."""
     _refuse_existing(target, overwrite=overwrite)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""`collect --init --name-server`: the file of sources, from the cluster's own answers."""
+"""`collect --init --name-server`: derive the file of sources from the cluster's answers."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -8,13 +8,14 @@ from rebalance_core.model.errors import UsageError
 
 NAME = "sources.txt"
 LOGS = "logs/rocketmqlogs"
-"""Below the home of a server, by RocketMQ's own logback files."""
+"""The log folder below a server's home, according to RocketMQ's logback files."""
 STORE, KEY_VALUES = "store", "namesrv/kvConfig.json"
-"""Below the home, by default (MessageStoreConfig, NamesrvConfig); this is how a server shows its
-home."""
+"""Default paths below a server's home (MessageStoreConfig, NamesrvConfig), from which the home is
+derived.
+"""
 UNKNOWN_LOGS = "LOGS"
 REMOTING_PORT = 8080
-"""remotingListenPort of ProxyConfig, by default."""
+"""The default of remotingListenPort in ProxyConfig."""
 HEAD = """\
 # For rebalance collect --sources: servers of cluster {cluster}, as {address} listed them.
 # No server states where it logs: RocketMQ's own place, beside the store, is assumed. Correct it
@@ -28,15 +29,15 @@ CLIENTS = """
 
 @dataclass(frozen=True)
 class Server:
-    """A server as ``Servers.java`` writes it.
+    """A server in the output of ``Servers.java``.
 
     Attributes:
         kind: broker, namesrv or proxy.
         cluster: empty for a name server.
-        name: a broker's name, the address of other servers.
-        host: empty: this machine.
-        stated: the root of a broker's store, or the file of a name server's key-value
-            configuration; empty: it did not answer.
+        name: a broker's name, or the address of another server.
+        host: its host; empty for this machine.
+        stated: the root of a broker's store, or a name server's key-value configuration file;
+            empty if it did not answer.
     """
 
     kind: str
@@ -47,7 +48,7 @@ class Server:
 
 
 def read_servers(text: str) -> list[Server]:
-    """Return the servers of ``Servers.java``."""
+    """Parse the output of ``Servers.java``."""
     return [Server(*line.split("\t")) for line in text.splitlines()]
 
 
@@ -67,7 +68,7 @@ def of_cluster(servers: Iterable[Server], cluster: str, address: str) -> list[Se
 
 
 def render_sources(servers: Sequence[Server], cluster: str, address: str) -> tuple[str, int]:
-    """Return the file, and how many of its servers are left to complete."""
+    """Return the file, and the number of servers for an operator to complete."""
     rows = list(_rows(servers))
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     lines = [
@@ -94,7 +95,7 @@ def _rows(servers: Sequence[Server]) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _places(server: Server) -> tuple[str, str]:
-    """Return the folder of logs and the rest of the line."""
+    """Return the log folder and the rest of the line."""
     if server.kind == "proxy":
         return _place(server.host, UNKNOWN_LOGS), f"{server.host or 'localhost'}:{REMOTING_PORT}"
     default = STORE if server.kind == "broker" else KEY_VALUES
@@ -109,7 +110,7 @@ def _place(host: str, folder: str) -> str:
 
 
 def _is_word(text: str) -> bool:
-    """Return True for a text that a line of the file can contain; IPv6 addresses are not taken for
+    """Return True for a text that a line of the file can contain, which excludes IPv6 addresses as
     hosts.
     """
     return not any(sign.isspace() or sign in '"\\' for sign in text) and text.count(":") < 2

@@ -1,4 +1,4 @@
-"""Findings to webhooks: the news for each channel, and what it has received afterwards."""
+"""Delivers findings to webhooks, and records what each channel has received."""
 
 from __future__ import annotations
 
@@ -21,18 +21,19 @@ if TYPE_CHECKING:
     from rebalance_core.contracts.rows import RowsByTable
 
 Known = dict[str, dict[str, int]]
-"""By channel and cluster: the end of the last night that was delivered. A delivery that fails
-leaves it, so that the next night tries again."""
+"""The end of the last delivered night by channel and cluster. A failed delivery leaves it
+unchanged, so that the next night tries again.
+"""
 
 
 @dataclass(frozen=True)
 class Delivery:
-    """The delivery to one channel.
+    """The delivery to a channel.
 
     Attributes:
-        channel: its name.
-        findings: their number.
-        delivered: the channel accepted them; None: nothing was sent because of ``--dry-run``.
+        channel: the channel's name.
+        findings: the number of findings.
+        delivered: whether the channel accepted them; None with ``--dry-run``, which sends nothing.
         error: why it failed.
         body: with ``--dry-run``, what would be sent.
     """
@@ -53,13 +54,13 @@ def check_webhooks(owners: Owners) -> None:
 
 
 def deliver(rows: RowsByTable, owners: Owners, folder: OutputFolder) -> list[Delivery]:
-    """Send each channel its news, and record in the folder what it has received.
+    """Send its news to each channel, and record in the folder what it has received.
 
-    A failure is a warning: no later step depends on it.
+    A failure is only a warning, since no later step depends on it.
 
     Args:
         rows: the tables of history.
-        owners: with the channels.
+        owners: the owners and channels.
         folder: the folder of the history.
     """
     known = _known(folder)
@@ -100,7 +101,7 @@ def would_deliver(rows: RowsByTable, owners: Owners, folder: OutputFolder) -> li
 
 
 def lines_of(deliveries: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the deliveries for a person, from the facts of a job."""
+    """Return the deliveries as lines of text, given the facts of a job."""
     lines = []
     for made in deliveries:
         findings = counted(made["findings"], "finding")
@@ -114,7 +115,7 @@ def lines_of(deliveries: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def facts_of(deliveries: Sequence[Delivery]) -> list[dict[str, Any]]:
-    """Return the deliveries for a program."""
+    """Return the deliveries as facts for JSON."""
     return [asdict(made) for made in deliveries]
 
 
@@ -128,7 +129,7 @@ def _last_ends(rows: RowsByTable) -> dict[str, int]:
 
 
 def _known(folder: OutputFolder) -> Known:
-    """Return what the channels have received; of a file that is damaged nothing."""
+    """Return what the channels have received; empty if the file is damaged."""
     try:
         text = (folder / DELIVERED_NAME).read_text()
         found = {} if text is None else json.loads(text)

@@ -1,4 +1,4 @@
-"""`demo`: a recorded cluster written into a folder and audited, with suggestions."""
+"""The `demo` job: write a recorded cluster into a folder, audit it and suggest next steps."""
 
 import io
 import zipfile
@@ -21,7 +21,9 @@ COLLECTION, AUDIT, PLAN = "collection", "audit", "plan"
 
 
 def run(options: DemoOptions) -> JobReport:
-    """Run the job; the report for stdout. It is meant to show findings, so it ends with 0."""
+    """Run the job and return the report for stdout. It is meant to show findings, so it ends with
+    0.
+    """
     folder = Path(options.folder)
     if options.dry_run:
         lines = [
@@ -37,7 +39,7 @@ def run(options: DemoOptions) -> JobReport:
     if folder.exists() and not options.overwrite:
         raise OutputExists(f"{folder} exists already; name another folder, or use --overwrite")
     for package in NEEDED:
-        import_module(package)  # report what is missing before anything is written
+        import_module(package)  # report a missing package before anything is written
     count = _write_recording(folder)
     say(f"{count} files of a recorded cluster are in {folder / COLLECTION}")
     job, asked = parse_options(words, JOBS)

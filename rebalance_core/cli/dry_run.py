@@ -22,17 +22,17 @@ def dry_run_report(
     facts: Mapping[str, Any] | None = None,
     lines: Iterable[str] = (),
 ) -> JobReport:
-    """Report how the rows would let a run end; write nothing.
+    """Return how a run would end because of its rows, without writing.
 
     Args:
         job: the job.
         options: its options, which name the input.
         inputs: the path of each input table; empty for a database.
-        forecast: the effect of the rows.
+        forecast: how the run would judge its rows.
         written: the tables of its output.
         output: where they would be written.
-        facts: of this job alone.
-        lines: of this job alone, between those on inputs and on outputs.
+        facts: facts of this job only.
+        lines: lines of this job only, shown between inputs and outputs.
     """
     report, written = RowReport(forecast), list(written)
     place = options.input

@@ -1,4 +1,6 @@
-"""`explain`: read the rows of one group around one instant, work the owner out again, say why."""
+"""The `explain` job: read a group's rows around an instant, derive the owner again and explain
+it.
+"""
 
 from __future__ import annotations
 
@@ -58,8 +60,8 @@ class LedgerFolder:
     """A folder with the tables of `simulate`.
 
     Raises:
-        InputRefused: it holds no result, one of another version, no ledger, or tables that are not
-            as its record has them.
+        InputRefused: the folder has no result, a result of another version, no ledger, or tables
+            that do not match the record.
     """
 
     def __init__(self, location: str) -> None:
@@ -73,7 +75,7 @@ class LedgerFolder:
         return bool((self._place / table).is_folder())
 
     def rows(self, table: str, condition: ds.Expression | None, *columns: str) -> list[Any]:
-        """Return the rows of a table that satisfy the condition; all columns unless some are
+        """Return the rows of a table that satisfy the condition, with all columns unless some are
         named.
         """
         place = self._place / table
@@ -94,7 +96,7 @@ class LedgerFolder:
         """Return the cluster that has the group.
 
         Raises:
-            UsageError: no cluster has it, or several and none is named.
+            UsageError: no cluster has the group, or several have it and none is named.
         """
         names = ("cluster", "consumer_group")
         epochs = self.rows("epochs", ds.field("consumer_group") == group, *names)
@@ -121,13 +123,14 @@ class LedgerFolder:
         """Read the rows of a queue up to the epoch of that instant, and of about two epochs before.
 
         Raises:
-            UsageError: the instant is outside the group's ledger, or the queue has no row then.
+            UsageError: the instant is outside the group's ledger, or the queue has no row at that
+                time.
         """
         of_group = _of_group(cluster, group)
         epochs = sorted(self.rows("epochs", of_group), key=lambda row: row["epoch"])
         epoch = _epoch_at(epochs, at_ms, group)
         metrics = self.rows("pop_metrics", of_group)
-        # one epoch's rows do not show what members popped before, so all of them are read
+        # the rows of one epoch do not show what members popped earlier, so all are read
         popped = any(row["topic"] == queue.topic and row["epoch"] < epoch for row in metrics)
         first = 0 if popped else epoch - 2
         covers = (ds.field("from_epoch") <= epoch) & (
@@ -150,7 +153,7 @@ class LedgerFolder:
         shared = {row["topic"] for row in metrics if row["epoch"] == epoch}
         held = any(_is_at(row, queue, epoch) for row in rows.ownership)
         if queue.topic not in shared and not held:
-            # it may hold the queue, which then has no row
+            # the client may hold the queue although it has no row
             refuse_unknown(rows.memberships, queue, rows.memberships)
             raise UsageError(self._no_queue(of_group, of_queue, queue, at_ms, group))
         return rows
@@ -166,7 +169,7 @@ class LedgerFolder:
         figures: ds.Expression,
         pop_starts: ds.Expression | None = None,
     ) -> GroupRows:
-        """Read the rows of a group; ``covers`` selects intervals; ``pop_starts`` None: not
+        """Read the rows of a group; ``covers`` selects intervals, and ``pop_starts`` is None if not
         needed.
         """
         pops = pop_starts is not None and self.has("pop_starts")
@@ -186,10 +189,10 @@ class LedgerFolder:
     def groups_of(
         self, client_id: str, group: str | None, cluster: str | None
     ) -> list[tuple[str, str]]:
-        """Return each (cluster, group) that the client was ever a member of.
+        """Return each (cluster, group) of which the client was a member at any time.
 
         Raises:
-            UsageError: there is none.
+            UsageError: there is no such group.
         """
         names = ("cluster", "consumer_group", "client_id")
         rows = self.rows("memberships", ds.field("client_id") == client_id, *names)
@@ -232,11 +235,10 @@ class LedgerFolder:
         return rows, self.rows("consumer_load", of_client)
 
     def doubts(self, cluster: str, group: str, queue: MessageQueue, at_ms: int) -> tuple[str, ...]:
-        """Return the findings of an audit that contradict an explanation; none in a ledger
-        of `simulate`.
+        """Return the findings of an audit that cast doubt on an explanation; empty for a ledger of
+        `simulate`.
 
-        Such are: no file names the strategy that the owner follows from; a dump shows the queue
-        without a client.
+        Examples: no file names the strategy, or a dump shows the queue without a client.
         """
         of_group = _of_group(cluster, group)
         if not self.has(FINDINGS.name):
@@ -251,8 +253,8 @@ class LedgerFolder:
         )
 
     def shown_earlier(self, group: str, clients: Collection[str]) -> list[str]:
-        """Return, in words, what only earlier nights showed of these clients; nothing in a ledger
-        that begins without the state of another run.
+        """Return, in words, what only earlier nights show about these clients; empty for a ledger
+        that begins without an opening state.
         """
         night_ms = (self._record.get("audit") or {}).get("night_ms")
         states = [one["path"] for one in self._record.get("inputs") or () if one["table"] == STATE]
@@ -314,7 +316,7 @@ class LedgerFolder:
 
 
 def _files_of(run: str) -> list[Any]:
-    """Return the files of the opening state of an earlier run; nothing if it was removed."""
+    """Return the files of an earlier run's opening state; empty if it was removed."""
     try:
         return LedgerFolder(run).rows(f"{STATE}/{EVIDENCE_FILES.name}", None)
     except InputRefused:
@@ -347,9 +349,9 @@ def _is_at(row: Mapping[str, Any], queue: MessageQueue, epoch: int) -> bool:
 
 
 def run(options: ExplainOptions) -> JobReport:
-    """Run the job; the report for stdout. Needs pyarrow and no Spark."""
+    """Run the job and return the report for stdout. Needs pyarrow and no Spark."""
     if options.config or options.set:
-        settings_of(options)  # refuses an invalid one, like every job
+        settings_of(options)  # refuses invalid settings, like every job
     if options.run_on == SPARK:
         warn(
             "explain reads the rows of a single group and runs in this process wherever other "
@@ -384,14 +386,16 @@ def run(options: ExplainOptions) -> JobReport:
 
 
 def _clients(explanation: Explanation) -> set[str]:
-    """Return the clients that hold the queue or may take from it, else all members."""
+    """Return the clients that hold the queue or may take from it, or all members if there are
+    none.
+    """
     if explanation.sharing is not None:
         return {taker.client_id for taker in explanation.sharing.takers}
     return {holder.client_id for holder in explanation.holders} or set(explanation.after.cid_all)
 
 
 def _run_client(ledger: LedgerFolder, options: ExplainOptions, client_id: str) -> JobReport:
-    """Return one client's pass in each of its groups."""
+    """Return the client's pass in each of its groups."""
     groups = ledger.groups_of(client_id, options.group, options.cluster)
     passes = [
         client_pass(*ledger.of_client(*group, client_id, options.at_ms), client_id, options.at_ms)
@@ -408,7 +412,7 @@ def _run_client(ledger: LedgerFolder, options: ExplainOptions, client_id: str) -
 
 
 def explain_facts(explanation: Explanation) -> dict[str, Any]:
-    """Return the `--json` object: every field of the explanation, lists in full."""
+    """Return the `--json` object with every field of the explanation and full lists."""
     facts = asdict(explanation)
     facts["queue"] = explanation.queue._asdict()
     return {"job": "explain", "status": "OK", "exit_code": 0} | facts

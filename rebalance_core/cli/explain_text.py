@@ -1,4 +1,4 @@
-"""The text of an explanation: lists, formula, reasons, offset rule."""
+"""Renders an explanation as text: lists, formula, reasons, and the rule for the start offset."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 LONGEST_LIST = 40
 AROUND = 2
-"""Entries shown on either side of an entry that matters."""
+"""How many entries are shown on either side of a relevant entry."""
 
 
 def render_explanation(explanation: Explanation) -> str:
-    """Return the whole answer, the owner first."""
+    """Return the whole answer, beginning with the owner."""
     lines = [
         f"{queue_text(explanation.queue)} of {explanation.consumer_group} "
         f"({explanation.cluster}) at {utc_ms(explanation.at_ms)}",
@@ -60,7 +60,7 @@ def render_explanation(explanation: Explanation) -> str:
 
 
 def _progress_lines(row: "QueueProgressRow") -> Iterator[str]:
-    """Yield how far the group has read the queue, as the audit last saw it."""
+    """Yield how far the group has read the queue according to the audit."""
     yield "At the end of the audit"
     parts = []
     for words, offset, at_ms in (
@@ -141,7 +141,7 @@ def _settling(explanation: Explanation, event: EpochCause) -> str:
 
 
 def _list_lines(explanation: Explanation) -> Iterator[str]:
-    """Yield cidAll, then mqAll, each before the event and now, or once if unchanged."""
+    """Yield cidAll, then mqAll, each before the event and now, or only once if unchanged."""
     before, after = explanation.before, explanation.after
     yield from _one_list(
         "cidAll",
@@ -211,7 +211,7 @@ def _before_line(sharing: Sharers) -> str:
 
 
 def _sharing_lines(sharing: Sharers, now: Lists) -> Iterator[str]:
-    """Yield the mode, since when it holds, and the topic's figures."""
+    """Yield the mode, the time since when it holds, and the topic's figures."""
     figures = sharing.figures
     since = f"since {utc_ms(sharing.since_ms)} (epoch {sharing.since_epoch})"
     yield f"How the topic is shared: {' and '.join(_modes(sharing))}, {since}"
@@ -249,7 +249,7 @@ def _receive_lines(wait: ReceiveWait) -> Iterator[str]:
 
 
 def _taker_lines(sharing: Sharers) -> Iterator[str]:
-    """Yield why each client may take from the queue, clients with the same reason together."""
+    """Yield why each client may take from the queue, grouping clients with the same reason."""
     alike: dict[tuple[str, tuple[str, ...]], list[Taker]] = {}
     for taker in sorted(sharing.takers, key=_place):
         alike.setdefault((taker.reason.text, _formula_lines(taker)), []).append(taker)
@@ -302,7 +302,9 @@ def _formula_lines(taker: Taker) -> tuple[str, ...]:
 
 
 def _truncated(entries: Sequence[str], marked: Collection[int]) -> Iterator[str]:
-    """Yield the entries with their places; of a long list, the beginning and marked entries."""
+    """Yield the entries with their indices, abbreviating a long list to its beginning and the
+    marked entries.
+    """
     shown = set(range(len(entries)))
     if len(entries) > LONGEST_LIST:
         near = sorted({i + d for i in marked for d in range(-AROUND, AROUND + 1)} & shown)
@@ -319,14 +321,14 @@ def _truncated(entries: Sequence[str], marked: Collection[int]) -> Iterator[str]
 
 
 def _reason_lines(reason: Reason) -> Iterator[str]:
-    """Yield the sentence, with the formula below it."""
+    """Yield the reason as a sentence, with the formula below it."""
     yield f"  {reason.text}"
     if reason.formula is not None:
         yield from (f"    {line}" for line in reason.formula.lines)
 
 
 def start_lines(start: PullStart) -> list[str]:
-    """Return the start as sentences for a person."""
+    """Return the explanation of a start as sentences."""
     lines = [f"{start.rule or start.status}: {start.text}"]
     seen = [
         f"{name} {value:,}"

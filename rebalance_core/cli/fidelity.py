@@ -1,4 +1,4 @@
-"""`fidelity`: settings, place, run, record, summary, in this order."""
+"""The `fidelity` job, from its settings to the run, its record and its summary."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Row = Mapping[str, Any]
 
 
 def run(options: FidelityOptions) -> JobReport:
-    """Run the job; the report for stdout."""
+    """Run the job and return the report for stdout."""
     settings = settings_of(options)
     named = f"--input {options.input}"
     try:
@@ -100,12 +100,14 @@ def run(options: FidelityOptions) -> JobReport:
 
 
 def _refuse_own_fit(fit: Sequence[str], folder: OutputFolder, named: str) -> None:
-    """Raise `UsageError` where the futures are fitted to the night they are held against."""
+    """Raise `UsageError` if the futures are fitted to the same night with which they are
+    compared.
+    """
     for each in fit:
         place = ingested_folder(typed_place(each), f"--fit {each}", ())
         if realpath(place.url) == realpath(folder.url):
             raise UsageError(
-                f"--fit {each}: futures fitted to {named} agree with it by themselves; name other "
+                f"--fit {each}: futures fitted to {named} agree with it trivially; name other "
                 "nights"
             )
 
@@ -141,7 +143,7 @@ HEADER = (
 
 
 def _render(facts: Row) -> str:
-    """Return text for a person: a row for every kind, and what was not compared."""
+    """Return the summary as text: a row per kind, and what was not compared."""
     rows = facts["kinds"]
     several = len({row["cluster"] for row in rows}) > 1
     lines = [
@@ -155,7 +157,7 @@ def _render(facts: Row) -> str:
     shown = [list(_cells(row, several)) for row in rows if row["samples"]]
     lines += [*terminal.table(HEADER, shown, text=(0, 1, -1)), "", *_legend()]
     if reasons := list(_reasons(rows, several)):
-        lines += ["", "What differs, or is not known", *reasons]
+        lines += ["", "What differs or is unknown", *reasons]
     if left_out := list(_left_out(facts)):
         lines += ["", "Not compared", *left_out]
     if facts["fit"]:

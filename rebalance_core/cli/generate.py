@@ -1,4 +1,4 @@
-"""`generate`: a synthetic fleet. Settings, plan, place, tables, record, summary, in this order."""
+"""The `generate` job, which writes a synthetic fleet."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -21,7 +21,7 @@ ROWS_IN_PROCESS = 5_000_000
 
 
 def run(options: GenerateOptions) -> JobReport:
-    """Run the job; the report for stdout."""
+    """Run the job and return the report for stdout."""
     settings = settings_of(options)
     plan = FleetPlan(
         groups=options.groups, days=options.days, seed=options.seed, **asdict(settings.generate)
@@ -83,7 +83,7 @@ def _facts(
 
 
 def _render(facts: Mapping[str, Any]) -> str:
-    """Return the amount of each kind, and its events."""
+    """Return the number of entities of each kind, and the events by type."""
     lines = [
         f"Fleet in {facts['output']} ({took(facts)})",
         _span(facts),

@@ -1,4 +1,6 @@
-"""`history`: list the runs, read their records, fold, write tables, page and metrics."""
+"""The `history` job: list the runs, read their records, fold them, and write tables, page and
+metrics.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -69,7 +71,7 @@ TABLES_READ = {AUDIT: READ_TABLES, PROPAGATE: (PROPAGATION.name,)}
 
 
 def run(options: HistoryOptions) -> JobReport:
-    """Run the job; the report for stdout."""
+    """Run the job and return the report for stdout."""
     settings = settings_of(options)
     owners = owners_of(options)
     backend = backend_of("history", options, settings, others=[options.runs])
@@ -104,7 +106,7 @@ def run(options: HistoryOptions) -> JobReport:
             )
         )
     results = _results(rows, left_out)
-    # after the record: the outcome of a delivery must not affect the history
+    # comes after the record, because a delivery must not affect the history
     results["deliveries"] = (
         facts_of(deliver(rows, owners, output.folder)) if options.deliver else None
     )
@@ -113,10 +115,10 @@ def run(options: HistoryOptions) -> JobReport:
 
 
 def owners_of(options: HistoryOptions | NightOptions) -> Owners:
-    """Return who owns which groups, by the file that ``--owners`` names.
+    """Return the owners of groups, from the file that ``--owners`` names.
 
     Raises:
-        UsageError: of the file, or of a webhook where ``--deliver`` needs it.
+        UsageError: the file is invalid, or ``--deliver`` lacks a webhook.
     """
     path = options.owners
     owners = Owners() if path is None else read_owners(option_text("--owners", path), path)
@@ -134,7 +136,7 @@ def _runs(backend: Backend, location: str) -> RunList:
     """Return the nights of a folder.
 
     Raises:
-        InputRefused: there is no folder, it is a run itself, or no folder in it is an audit.
+        InputRefused: the folder does not exist, is itself a run, or contains no audit.
     """
     try:
         folder = backend.folder(location)
@@ -159,7 +161,7 @@ def _refuse_no_night(location: str, left_out: Sequence[str]) -> NoReturn:
 
 
 def _shown(text: str) -> str:
-    """Return a name with its reason on one line, whatever was in the folder."""
+    """Return a folder's name and the reason on one line, whatever the folder contains."""
     return visible(text, LONGEST_REASON)
 
 
@@ -173,9 +175,9 @@ def _is_run(folder: Folder) -> bool:
 def _records(
     backend: Backend, location: str, names: Sequence[str], left_out: list[str]
 ) -> Iterator[tuple[str, Mapping[str, Any] | None]]:
-    """Yield each folder with its record; skip files and hidden folders.
+    """Yield each folder with its record, skipping files and hidden folders.
 
-    ``left_out`` gets ``FOLDER: reason`` of those that are damaged: a damaged night is one night.
+    Damaged folders are added to ``left_out`` as ``FOLDER: reason`` and do not affect other nights.
     """
     for name in names:
         if name.startswith("."):
@@ -201,7 +203,7 @@ def _records(
 
 
 def _record(folder: Folder) -> Mapping[str, Any] | None:
-    """Return the record of a run; of a run that is read, the tables are as its record has them."""
+    """Return the record of a run, after checking that the tables to be read match it."""
     record = find_run(folder)
     refuse_unfinished(folder, record)
     if record is None or record["status"] != STATUS_OK or record["job"] not in TABLES_READ:
@@ -211,7 +213,7 @@ def _record(folder: Folder) -> Mapping[str, Any] | None:
 
 
 def _origin(nights: "Sequence[NightsRow]") -> Origin:
-    """Name the input: the id of each night's run."""
+    """Return the origin of the history: the id of each night's run."""
     return Origin(
         {f"{row['cluster']}/{row['end_ms']}": row["run_id"] for row in nights},
         sorted({row["cluster"] for row in nights}),

@@ -1,4 +1,6 @@
-"""The jobs as functions, for a notebook: tables or a folder in, a result that shows itself out."""
+"""The jobs as functions for notebooks: they take tables or a folder, and return results that
+display themselves.
+"""
 
 from __future__ import annotations
 
@@ -36,18 +38,18 @@ from rebalance_core.strategies.custom import name_of
 from rebalance_core.strategies.texts import strategy_text
 
 SHOWN_ROWS = 10
-"""The style of a table in a notebook."""
+"""How many rows of a table a notebook shows."""
 SKETCHED_MS = 1_767_225_600_000
-"""When a sketch begins: 2026-01-01T00:00:00Z, an arbitrary time."""
+"""When a sketch begins: an arbitrary time, 2026-01-01T00:00:00Z."""
 FORMS = "a folder, or a dict from table names to Arrow tables, pandas frames or lists of dicts"
 
 
 _OF_THE_RUN = re.compile(r"; page in .*")
-"""The path of a temporary page, and how long writing it took."""
+"""The part of the output about a temporary page and the duration."""
 
 
 class Tables(Mapping[str, pa.Table]):
-    """Arrow tables by name, also as attributes; shows itself in a notebook.
+    """Arrow tables by name, also available as attributes, with a display for notebooks.
 
     Args:
         tables: the tables, by name.
@@ -91,12 +93,12 @@ class Tables(Mapping[str, pa.Table]):
 
 
 class Audit(Tables):
-    """An audit: ``findings``, ``group_verdicts``, ``coverage`` and the ledger.
+    """The result of an audit: ``findings``, ``group_verdicts``, ``coverage`` and the ledger.
 
     Attributes:
         text: the job's output.
-        facts: its `--json` object.
-        page: the report, one HTML document.
+        facts: the `--json` object.
+        page: the report as an HTML document.
     """
 
     def __init__(self, tables: Mapping[str, pa.Table], report: JobReport, page: str) -> None:
@@ -140,15 +142,15 @@ def _cell(value: object) -> str:
 
 
 def read_tables(source: Any) -> Tables:
-    """Return the input tables of a folder, or of existing tables, checked for columns.
+    """Return the input tables in a folder or a mapping, after checking their columns.
 
     Args:
-        source: a folder holding the tables by name (JSON lines, CSV, Parquet), or a mapping of
-            names to Arrow tables, pandas frames or lists of dicts.
+        source: a folder with the tables by name (JSON lines, CSV, Parquet), or a mapping of names
+            to Arrow tables, pandas frames or lists of dicts.
 
     Raises:
-        UsageError: it is something else, or a name is no table's.
-        InputRefused: a folder without tables, or a table that lacks columns.
+        UsageError: the source is something else, or a name is not that of a table.
+        InputRefused: the folder has no tables, or a table lacks columns.
     """
     if isinstance(source, str | Path):
         return Tables(read_input_tables(str(source)).tables, f"Tables of {source}")
@@ -175,7 +177,9 @@ def _arrow(name: str, rows: Any) -> pa.Table:
     if isinstance(rows, pa.RecordBatch):
         return pa.Table.from_batches([rows])
     if isinstance(rows, Sequence) and all(isinstance(row, Mapping) for row in rows):
-        names = dict.fromkeys(name for row in rows for name in row)  # pyarrow tries only the first
+        names = dict.fromkeys(
+            name for row in rows for name in row
+        )  # pyarrow infers columns from the first row only
         return pa.Table.from_pylist([{name: row.get(name) for name in names} for row in rows])
     raise UsageError(f"{name} is a {type(rows).__name__}; pass {FORMS}")
 
@@ -188,17 +192,18 @@ def sketch(
     group: str = "group",
     cluster: str = "cluster",
 ) -> Tables:
-    """Return one group's input tables as a planner draws it, all of it older than the log.
+    """Return the input tables of a sketched group, all of whose parts are older than the log.
 
     Args:
         topics: topic -> broker -> number of queues.
-        members: how many consumers, or their client ids.
-        strategy: its text.
-        group: its name.
-        cluster: name of its cluster.
+        members: the number of consumers, or their client ids.
+        strategy: the strategy's text.
+        group: the group's name.
+        cluster: the cluster's name.
 
     Raises:
-        UsageError: every mistake in the numbers of queues; no member.
+        UsageError: there are mistakes in the numbers of queues, all of which are listed, or no
+            member.
 
     >>> from rebalance_core.process.simulate import simulate
     >>> drawn = sketch({"orders": {"broker-a": 8}}, 3)
@@ -287,7 +292,7 @@ def simulate(
 
 @contextmanager
 def _folder_of(source: Any) -> Iterator[str]:
-    """Return a folder with the tables: the caller's, or a new folder."""
+    """Yield a folder with the tables: the caller's, or a new one."""
     if isinstance(source, str | Path):
         yield str(source)
         return
@@ -301,7 +306,7 @@ def _folder_of(source: Any) -> Iterator[str]:
 
 
 def _run(words: Sequence[str]) -> JobReport:
-    """Run a job quietly; its output becomes part of an error, if there is one."""
+    """Run a job quietly, adding its output to any error."""
     job, options = parse_options(words, JOBS)
     with redirect_stderr(StringIO()):
         return job.run(options)
@@ -318,7 +323,7 @@ def _written(folder: Path) -> dict[str, pa.Table]:
 
 
 def _option_words(options: Mapping[str, Any]) -> list[str]:
-    """Return Python options as words of a command line: ``from_ms`` is ``--from``."""
+    """Return Python options as words of a command line, where ``from_ms`` becomes ``--from``."""
     words: list[str] = []
     for name, value in options.items():
         option = "--" + name.removesuffix("_ms").replace("_", "-")
@@ -367,7 +372,7 @@ def size(tables: Any, **options: Any) -> Tables:
 
 
 def _texts(strategies: Iterable[Any]) -> list[str]:
-    """Return the texts of a plan's strategies, and register own objects by name."""
+    """Return the texts of a plan's strategies, registering custom objects by name."""
     objects = [strategy for strategy in strategies if not isinstance(strategy, str)]
     names = [name_of(strategy) for strategy in objects]
     twice = next((name for name in names if names.count(name) > 1), None)
@@ -377,7 +382,7 @@ def _texts(strategies: Iterable[Any]) -> list[str]:
 
 
 class _LedgerHere(LedgerFolder):
-    """The tables of a ledger in memory, read as those of a folder are."""
+    """The tables of a ledger in memory, with the interface of a ledger folder."""
 
     def __init__(self, tables: Mapping[str, pa.Table]) -> None:
         self._tables = tables
@@ -402,7 +407,7 @@ class _LedgerHere(LedgerFolder):
 def explain_queue(
     ledger: Any, group: str, queue: str | MessageQueue, at: str | int, cluster: str | None = None
 ) -> Answer:
-    """Return why a queue is with a client; see `rebalance_core.explain_queue`."""
+    """Return why a client owns a queue; see `rebalance_core.explain_queue`."""
     text = queue if isinstance(queue, str) else "/".join(map(str, queue))
     words = ["explain", "--ledger", ".", "--group", group, "--queue", text, "--at", str(at)]
     _, options = parse_options(words, JOBS)

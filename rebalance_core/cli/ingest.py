@@ -1,4 +1,6 @@
-"""`ingest`: list the collection, read it in the chosen runtime, record the run, summarise it."""
+"""The `ingest` job: list the collection, read it in the chosen runtime, record and summarise the
+run.
+"""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -24,7 +26,7 @@ WORST_FILES = 5
 
 
 def run(options: IngestOptions) -> JobReport:
-    """Run the job; the report for stdout."""
+    """Run the job and return the report for stdout."""
     settings = settings_of(options)
     assumed = assumptions(settings)
     backend = backend_of("ingest", options, settings, [options.collection], [options.state])
@@ -55,7 +57,7 @@ def run(options: IngestOptions) -> JobReport:
 
 
 def _dry_run(options: IngestOptions, settings: Settings, collection: Collection) -> JobReport:
-    """List the files that a run would read; none is read whole."""
+    """List the files that a run would read, without reading them in full."""
     kinds = Counter(file.kind for file in collection.own_files)
     sizes: Counter[str] = Counter()
     for file in collection.own_files:
@@ -85,7 +87,9 @@ def _results(
     rejected: Mapping[str, int],
     findings: Mapping[str, int],
 ) -> dict[str, Any]:
-    """Return the results of a run: files with the understood share, and rows of the tables."""
+    """Return the results of a run: the files with the share understood, and the rows of the
+    tables.
+    """
     lines = sum(file["lines"] for file in files)
     read = sum(file["understood"] for file in files)
     worst = sorted(
@@ -109,7 +113,7 @@ def _results(
 
 
 def _render(facts: Mapping[str, Any]) -> str:
-    """Return the tables, how much was understood, and the rest."""
+    """Return the summary as text: the tables, and how much of the files was understood."""
     share = facts["share_understood"]
     shown = "nothing to read" if share is None else f"{share:.2%} of {facts['lines']:,} lines"
     lines = [

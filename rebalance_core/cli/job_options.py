@@ -1,4 +1,4 @@
-"""The options of jobs on recorded data, and those that several jobs share, in the same words.
+"""The options of jobs on recorded data, and the options that several jobs share.
 
 Options of the jobs that simulate the future are in `planning_options`.
 """
@@ -102,7 +102,7 @@ class RecordedOptions(RowOptions):
 
 
 def group_option() -> Any:
-    """Declare ``--group``, which groups the output is restricted to."""
+    """Declare ``--group``, which restricts the output to some groups."""
     return option(
         "PATTERN",
         "only matching groups, by name or pattern with *; default: all",
@@ -124,14 +124,14 @@ def _to_ms() -> Any:
 
 
 def refuse_empty_time(values: dict[str, Any], mistakes: list[str]) -> None:
-    """Add a mistake where ``--to`` is not after ``--from``."""
+    """Add a mistake if ``--to`` is not after ``--from``."""
     start, end = values["from_ms"], values["to_ms"]
     if start is not None and end is not None and end <= start:
         mistakes.append(f"--to {end} is not after --from {start}")
 
 
 def ledger_tables(text: str) -> tuple[str, ...]:
-    """Read names of tables of the ledger. Raises: ValueError."""
+    """Read names of ledger tables. Raises ValueError for others."""
     from rebalance_core.engine.options import SimulationOptions, chosen_tables
 
     names = tuple(name.strip() for name in text.split(",") if name.strip())
@@ -148,7 +148,7 @@ ENGINES = ("vectorized", "reference")
 
 @dataclass(frozen=True, kw_only=True)
 class SimulateOptions(RowOptions):
-    """The options of `simulate`; None where the settings or the engine decide."""
+    """The options of `simulate`; None leaves the value to the settings or the engine."""
 
     DECIDING: ClassVar = ("strategy", "group", "from_ms", "to_ms")
 
@@ -195,7 +195,7 @@ class SimulateOptions(RowOptions):
 
     @classmethod
     def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
-        """Check that there is one input, and a stretch of time."""
+        """Check that there is one input, and that the time range is not empty."""
         table_options = [name for name in TABLE_OPTIONS if values[name] is not None]
         if values["input"] is not None and table_options:
             names = ", ".join("--" + name.replace("_", "-") for name in table_options)
@@ -215,7 +215,7 @@ class SimulateOptions(RowOptions):
 
 
 def _of_range(name: str) -> Any:
-    """Return a reader of a number for a fleet."""
+    """Return a reader of a fleet's number."""
 
     def read(text: str) -> int:
         low, high = _range(name)
@@ -253,7 +253,7 @@ class GenerateOptions(JobOptions):
 
     @classmethod
     def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
-        """Explain how many groups there may be."""
+        """Check that the number of groups is given."""
         if values["groups"] is None and not any(m.startswith("--groups") for m in mistakes):
             low, high = _range("groups")
             mistakes.insert(0, f"--groups is missing: pass a whole number from {low} to {high}")
@@ -307,7 +307,7 @@ def _planned_losses(text: str) -> str:
 
 
 TEXT, MARKDOWN = "text", "markdown"
-"""Forms of the summary of an audit."""
+"""The formats of an audit's summary."""
 
 
 VERDICT = "the verdict"
@@ -316,7 +316,7 @@ VERDICT = "the verdict"
 
 @dataclass(frozen=True, kw_only=True)
 class JudgingOptions(RowOptions):
-    """The options of a job that audits: when it fails, and the files that it writes besides its
+    """The options of a job that audits: when it fails, and which files it writes outside its
     folder.
     """
 
@@ -380,7 +380,7 @@ class JudgingOptions(RowOptions):
 
     @classmethod
     def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
-        """Check that no two options name one file, and that there is one summary."""
+        """Check that no two options name the same file, and that there is only one summary."""
         if values["json"] and values["format"] != TEXT:
             mistakes.append("--json and --format exclude each other")
         if values["junit"] is not None and values["junit"] == values["sarif"]:
@@ -427,7 +427,7 @@ class AuditOptions(JudgingOptions):
 
     @property
     def only(self) -> dict[str, Any]:
-        """Return the restrictions of the output by option; empty: none."""
+        """Return the restrictions of the output, by option."""
         restrictions = {"--group": self.group, "--from": self.from_ms, "--to": self.to_ms}
         return {name: value for name, value in restrictions.items() if value is not None}
 
@@ -494,26 +494,28 @@ class PublishOptions(JobOptions):
     )
     replace: str = option(
         "WHAT",
-        "period replaces the runs of the same job, clusters and night, run itself alone; default "
-        "period",
+        "period replaces the runs of the same job, clusters and night; run replaces only this run; "
+        "default period",
         default="period",
         read=one_of(("period", "run")),
     )
     keep: int | None = option(
         "DAYS",
-        "remove runs of the same job and clusters that are so many nights older, e.g. 35d; "
+        "remove runs of the same job and clusters that are this many nights older, e.g. 35d; "
         "default: none",
         read=_kept_days,
     )
     remove: str | None = option(
         "RUN",
-        "remove the run of this run_id, and publish none; default: none is removed",
+        "remove the run with this run_id and publish nothing; default: remove nothing",
         read=_run_id,
     )
 
     @classmethod
     def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
-        """Check that there is one thing to do, on Spark, whose tables those of a catalog are."""
+        """Check that there is exactly one thing to do, and that it runs on Spark, which owns the
+        catalog's tables.
+        """
         if values["run_on"] == PROCESS:
             mistakes.append("publish writes tables of Spark's catalogs; leave out --run-on process")
         if values["run"] is None and values["remove"] is None:
@@ -555,13 +557,13 @@ class HistoryOptions(JobOptions):
 
     @classmethod
     def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
-        """Check that there are channels."""
+        """Check that ``--deliver`` comes with channels."""
         _check_deliver(values, mistakes)
         super().complete(values, mistakes)
 
 
 def _ledger(text: str) -> str:
-    """Read a place of tables that this process can reach."""
+    """Read the location of tables that this process can reach."""
     from rebalance_core.storage.place import place_of
 
     try:
@@ -686,7 +688,7 @@ COLLECTING = "collecting"
 
 @dataclass(frozen=True, kw_only=True)
 class CollectingOptions(JobOptions):
-    """The options of a job that collects: those of the script that does the work."""
+    """The options of a job that collects, which are those of the collecting script."""
 
     sources: str | None = option(
         "FILE",
@@ -768,7 +770,7 @@ class CollectOptions(CollectingOptions):
 
     @classmethod
     def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
-        """Describe what collecting needs."""
+        """Check the combinations of options for collecting."""
         if values["input"] is not None and values["redact"] is None:
             mistakes.append("--input requires --redact KEYFILE: it names a collection to redact")
         if values["state"] is not None and values["redact"] is not None:

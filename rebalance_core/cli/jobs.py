@@ -1,8 +1,8 @@
-"""The jobs that exist, and the command line of each, read before anything heavy is imported.
+"""The existing jobs and their command lines, which are parsed before anything heavy is imported.
 
 A new job is an entry here, a class in `job_options` or `planning_options`, and a module of its name
-with `run`. That may need pyspark, which takes seconds to import and need not be installed to ask
-for help.
+with `run`. That module may import pyspark, which takes seconds and need not be installed for
+`--help`.
 """
 
 import argparse
@@ -21,15 +21,16 @@ from rebalance_core.model.errors import UsageError, did_you_mean
 from rebalance_core.version import LIBRARY_VERSION
 
 OBJECTS_A_COLLECTION = 100_000
-"""After so many new objects Python looks for garbage in cycles; it would after 700.
+"""After how many new objects Python collects cyclic garbage, instead of after 700.
 
-Jobs make millions of objects, and hardly a cycle: at 700, looking takes a tenth of an ingest.
+Jobs make millions of objects but hardly any cycles; with 700, collection takes a tenth of an
+ingest.
 """
 
 
 @dataclass(frozen=True)
 class JobReport:
-    """Results of a job for stdout: the same facts for a person and for a program."""
+    """The results of a job for stdout, as text and as facts for JSON."""
 
     text: str
     facts: Mapping[str, Any]
@@ -38,7 +39,7 @@ class JobReport:
 
 @contextmanager
 def _few_collections() -> Iterator[None]:
-    """Let Python look for garbage in cycles only after `OBJECTS_A_COLLECTION` new objects."""
+    """Let Python collect cyclic garbage only after `OBJECTS_A_COLLECTION` new objects."""
     before = gc.get_threshold()
     gc.set_threshold(OBJECTS_A_COLLECTION, *before[1:])
     try:
@@ -49,7 +50,7 @@ def _few_collections() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Job:
-    """A job: its options and two example command lines."""
+    """A job, with its options and two example command lines."""
 
     name: str
     options: type[JobOptions]
@@ -57,7 +58,7 @@ class Job:
     examples: tuple[str, ...]
 
     def run(self, options: JobOptions) -> JobReport:
-        """Run it; only now its module is imported."""
+        """Import the job's module and run it."""
         module = self.name.replace("-", "_")
         with _few_collections():
             report: JobReport = import_module(f"rebalance_core.cli.{module}").run(options)
@@ -109,7 +110,7 @@ JOBS: dict[str, Job] = dict(
         _job(
             "size",
             planning_options.SizeOptions,
-            "compute how many members and queues each group needs, with any one member or broker "
+            "compute how many members and queues each group needs, even with a member or broker "
             "missing",
             "--input tables --service-time 5 --output out/sizes",
             "--input tables --service-time 5 --growth 3 --catch-up 2m --output out/sizes",
@@ -126,8 +127,8 @@ JOBS: dict[str, Job] = dict(
         _job(
             "read-metrics",
             planning_options.ReadMetricsOptions,
-            "convert answers of Prometheus to range queries into the tables that autoscale reads "
-            "beside the input: messages that come, service times, replicas",
+            "convert Prometheus answers to range queries into the tables that autoscale reads "
+            "besides its input: message arrivals, service times and replicas",
             "--answer week.json --output out/metrics",
             "--answer in.json lag.json replicas.json --deployment checkout=shop/checkout-consumer "
             "--output out/metrics",
@@ -151,8 +152,8 @@ JOBS: dict[str, Job] = dict(
         _job(
             "fidelity",
             planning_options.FidelityOptions,
-            "compare what your clients logged of each change, and how long requests took, with "
-            "simulated futures of the same changes",
+            "compare what your clients logged about each change, and how long their requests took, "
+            "with simulated futures of the same changes",
             "--input out/tonight --output out/fidelity",
             "--input out/tonight --fit out/monday out/tuesday --output out/fidelity",
         ),
@@ -218,7 +219,9 @@ JOBS: dict[str, Job] = dict(
 
 
 class _Parser(argparse.ArgumentParser):
-    """argparse that raises instead of leaving, and never guesses from a prefix."""
+    """An argparse parser that raises instead of exiting, and does not accept prefixes of
+    options.
+    """
 
     def __init__(self, *args: object, **keywords: object) -> None:
         keywords["allow_abbrev"] = False
@@ -254,8 +257,8 @@ def parse_options(argv: Sequence[str], jobs: Mapping[str, Job]) -> tuple[Job, Jo
     """Return the job that `argv` names, and its options.
 
     Raises:
-        UsageError: a word that is not UTF-8, no or an unknown job, unknown options (each with its
-            near miss), or whatever is wrong with the options that the job knows.
+        UsageError: a word is not UTF-8, the job is missing or unknown, options are unknown (each
+            with a suggestion), or an option's value is invalid.
     """
     if not_utf8 := [word for word in argv if not _is_utf8(word)]:
         raise UsageError("\n".join(f"{word!r} is not UTF-8; name another" for word in not_utf8))
@@ -273,7 +276,7 @@ def parse_options(argv: Sequence[str], jobs: Mapping[str, Job]) -> tuple[Job, Jo
     if arguments.config or arguments.set:
         from rebalance_core.cli.settings import add_plugins, allowed_packages
 
-        # options may name them
+        # options may name plugins
         allowed = allowed_packages(arguments.allow_plugins or ())
         with nothing_on_stdout():
             add_plugins(arguments.config or (), arguments.set or (), allowed)

@@ -1,6 +1,6 @@
-"""The entry point: parse, run the job, print its results, exit with its code.
+"""The entry point: parse the command line, run the job, print its results and return its exit code.
 
-Results go to stdout, everything else to stderr.
+Results go to stdout and everything else to stderr.
 """
 
 import json
@@ -23,11 +23,11 @@ from rebalance_core.storage.store_answers import is_full, is_of_store, reason_of
 
 
 def main(job: str | None = None, argv: Sequence[str] | None = None) -> int:
-    """Run one job and return the exit code of the process.
+    """Run a job and return the exit code of the process.
 
     Args:
         job: name of the job, for the entry scripts; None reads it from `argv` (`rebalance JOB …`).
-        argv: the words after the program's name; None takes the process's own.
+        argv: the words after the program's name; None for those of the process.
     """
     words = list(sys.argv[1:] if argv is None else argv)
     if job is not None:
@@ -47,7 +47,7 @@ def main(job: str | None = None, argv: Sequence[str] | None = None) -> int:
             _json({**report.facts, **end}) if options.json else terminal.visible_lines(report.text)
         )
         return int(report.exit_code)
-    except BaseException as error:  # the only place that turns errors into exit codes
+    except BaseException as error:  # the only place where errors become exit codes
         code, why = _explain(error, debug="--debug" in words)
         if "--json" in words:
             name = words[0] if words[0] in JOBS else None
@@ -57,12 +57,12 @@ def main(job: str | None = None, argv: Sequence[str] | None = None) -> int:
 
 
 def _end(code: int) -> dict[str, Any]:
-    """Return how the job ended: the code, and its name."""
+    """Return how the job ended: the exit code and its name."""
     return {"status": ExitCode(code).name, "exit_code": int(code)}
 
 
 def _json(facts: Mapping[str, Any]) -> str:
-    """Return the object on one line, in characters that stdout can write."""
+    """Return the object as JSON on one line, in characters that stdout can write."""
     text = json.dumps(facts, ensure_ascii=False)
     return text if _writable(text) == text else json.dumps(facts)
 
@@ -76,7 +76,8 @@ def _writable(text: str) -> str:
 def _open_closed_streams() -> None:
     """Open stdout and stderr, in this order, if the caller closed them (`>&-`).
 
-    Otherwise the first file that a job opens would receive their number and the printed output.
+    Otherwise the first file that a job opens would get their descriptor and receive the printed
+    output.
     """
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
@@ -85,7 +86,7 @@ def _open_closed_streams() -> None:
 
 
 def _print(text: str, end: str = "\n") -> None:
-    """Print the results; a reader that leaves before their end (`| head`) is no error."""
+    """Print the results; a reader that stops early (`| head`) is not an error."""
     try:
         print(_writable(text), end=end, flush=True)
     except BrokenPipeError:
@@ -98,12 +99,12 @@ def _print(text: str, end: str = "\n") -> None:
 
 
 def _explain(error: BaseException, *, debug: bool) -> tuple[int, str]:
-    """Print the error on stderr; the exit code, and the text."""
+    """Print the error on stderr; return the exit code and the text."""
     if debug:
         trace = "".join(traceback.format_exception(error))
         terminal.print_on_stderr(terminal.visible_lines(trace))
     from rebalance_core.cli.run import (
-        jvm,  # takes a while, and --help needs none
+        jvm,  # takes a while and is not needed for --help
         spark_failure,
     )
 
@@ -148,9 +149,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _say_last_words_of_spark(lines: Sequence[str]) -> None:
-    """Print the output kept from the terminal; it may be all there is to know of a JVM that
-    died.
-    """
+    """Print the output withheld from the terminal, which may be the only clue to why a JVM died."""
     if lines:
         terminal.say("Spark and its JVM last printed:")
         terminal.print_on_stderr(terminal.joined(f"  {line.expandtabs()}" for line in lines))
@@ -160,7 +159,7 @@ def _release_on_sigterm() -> None:
     """Turn SIGTERM into an exit that passes through every ``with`` and ``finally``."""
 
     def leave(number: int, frame: FrameType | None) -> None:
-        # A second one, from an impatient supervisor, must not cut the cleaning short.
+        # A second signal from an impatient supervisor must not interrupt the cleanup.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         raise Terminated(int(ExitCode.TERMINATED))
 

@@ -1,4 +1,6 @@
-"""`night`: collect, audit against the last good night, fold the history, remove old nights."""
+"""The `night` job: collect, audit against the last good night, fold the history, remove old
+nights.
+"""
 
 import os
 import shutil
@@ -30,17 +32,17 @@ from rebalance_core.model.errors import InputRefused, Terminated, UsageError
 from rebalance_core.storage.store_answers import reason_of
 
 METRICS = "metrics.prom"
-"""The metrics of an audit and of a history."""
+"""The file name of the metrics of an audit and of a history."""
 AUDIT_TEXTFILE, HISTORY_TEXTFILE = "rebalance_audit.prom", "rebalance_history.prom"
 NAMED = 3
-"""Maximum number of uncollected parts, and of removed items, that a line names."""
+"""The most uncollected parts, or removed items, that a line names."""
 
 Options = TypeVar("Options", bound=JobOptions)
 
 
 @dataclass
 class Afterwards:
-    """The steps after the verdict."""
+    """What the steps after the verdict did."""
 
     history: Mapping[str, Any] | None = None
     removed: list[str] = field(default_factory=list)
@@ -48,7 +50,7 @@ class Afterwards:
 
 
 def run(options: NightOptions) -> JobReport:
-    """Run the job; the report for stdout. It ends as the audit ends."""
+    """Run the job and return the report for stdout. It ends as the audit ends."""
     folders = NightFolders(local_path(options.runs))
     _check_before_collecting(options)
     if options.dry_run:
@@ -73,7 +75,7 @@ def run(options: NightOptions) -> JobReport:
 
 
 def _check_before_collecting(options: NightOptions) -> None:
-    """Raise the audit's and history's errors about options before anything is copied."""
+    """Raise the audit's and the history's errors about options before anything is copied."""
     settings_of(options)
     audit.check_before_reading(_audit_options(options), datetime.now(UTC).date())
     history.owners_of(options)
@@ -87,7 +89,9 @@ def _audit_options(
     previous: Night | None = None,
     state: str | None = None,
 ) -> AuditOptions:
-    """Return the options of the night's audit; without a night those that no folder changes."""
+    """Return the options of the night's audit; without a night, leave out those that depend on its
+    folders.
+    """
     collected = "" if night is None else str(night.collection)
     return _shared(
         AuditOptions,
@@ -97,7 +101,7 @@ def _audit_options(
         previous=None if previous is None else str(previous.audit),
         state=state,
         fail_on_new=None if previous is None else options.fail_on_new,
-        overwrite=True,  # last night's files for gates
+        overwrite=True,  # replaces the previous night's gate files
     )
 
 
@@ -108,18 +112,18 @@ def _history_options(options: NightOptions, folders: NightFolders) -> HistoryOpt
         runs=str(folders.nights),
         output=str(folders.history),
         overwrite=True,
-        break_lock=True,  # from a run that died: this one holds the folder
+        break_lock=True,  # the lock is of a run that died, since this run owns the folder
     )
 
 
 def _state(previous: Night, *, redacted: bool) -> str | None:
-    """Return the run whose evidence the night continues; None: it kept none that can be used.
+    """Return the run whose evidence the night continues, or None if it kept no usable evidence.
 
-    ``redacted``: of tonight's collection, whose names are then others.
+    ``redacted`` states that tonight's collection is redacted, and so has different names.
     """
     if redacted:
         return None
-    if not (previous.audit / STATE).is_dir():  # with --redact-clients none is kept
+    if not (previous.audit / STATE).is_dir():  # --redact-clients keeps no evidence
         say(f"the night {previous.name} has no evidence to continue from")
         return None
     try:
@@ -135,14 +139,16 @@ def _is_redacted(options: NightOptions) -> bool:
 
 
 def _shared(kind: type[Options], options: NightOptions, **others: Any) -> Options:
-    """Return options of another job, with the values that `night` has of the same name."""
+    """Return the options of another job, with the values of the options of `night` that have the
+    same names.
+    """
     own = {field.name for field in fields(options)}
     values = {f.name: getattr(options, f.name) for f in fields(kind) if f.name in own}
     return kind(**values | others)
 
 
 def _finish_died(night: Night) -> None:
-    """Close a night whose process died: it counts if its audit came to its end."""
+    """Close a night whose process died, which counts if its audit had finished."""
     if night.has_verdict():
         night.written(STATUS_OK)
         say(f"the night {night.name} ended after it reached a verdict, so it counts")
@@ -163,11 +169,11 @@ def _cluster(options: NightOptions) -> str:
 
 
 def _last_good(folders: NightFolders, cluster: str) -> Night | None:
-    """Return the last night whose audit can be compared with; each that is damaged is named.
+    """Return the last night with a usable audit, reporting each damaged one.
 
     Args:
         folders: the folders of all nights.
-        cluster: the nights of others are passed over.
+        cluster: nights of other clusters are skipped.
     """
     for night in reversed(folders.all()):
         if not night.has_verdict():
@@ -183,7 +189,7 @@ def _last_good(folders: NightFolders, cluster: str) -> Night | None:
 
 
 def _collect(options: NightOptions, night: Night, state: str | None) -> Sequence[Mapping[str, str]]:
-    """Collect, with logs from where the run that left the state ended; return the missing parts."""
+    """Collect, copying logs from where the run with the state ended; return the missing parts."""
     since = "logs whole" if state is None else f"logs from where {state} ended"
     say(f"collecting into {night.collection}, {since}")
     asked = _shared(CollectOptions, options, output=str(night.collection), state=state)
@@ -193,7 +199,7 @@ def _collect(options: NightOptions, night: Night, state: str | None) -> Sequence
 
 
 def _give_up(night: Night, error: BaseException) -> None:
-    """Remove the files of a half-written night; a night without a collection leaves nothing."""
+    """Remove the files of a half-written night, or all of a night without a collection."""
     try:
         night.remove_half_written()
         if night.collection.exists() or night.audit.exists():
@@ -204,7 +210,7 @@ def _give_up(night: Night, error: BaseException) -> None:
         warn(f"{night.folder}: {reason_of(second)}")
 
 
-# The night has its verdict, which no failure below may change.
+# The night now has its verdict, which no later failure may change.
 def _after_verdict(options: NightOptions, folders: NightFolders, night: Night) -> Afterwards:
     after = Afterwards()
     steps: Mapping[str, Callable[[], None]] = {
@@ -227,7 +233,7 @@ def _after_verdict(options: NightOptions, folders: NightFolders, night: Night) -
 
 
 def _publish(options: NightOptions, folder: Path, name: str) -> None:
-    """Copy metrics into the exporter's folder, where it never reads half a file."""
+    """Copy metrics into the exporter's folder atomically, so that it never reads half a file."""
     if options.textfiles is None:
         return
     target = Path(options.textfiles) / name

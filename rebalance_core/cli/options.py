@@ -1,7 +1,7 @@
-"""Options, declared once as fields of a dataclass: metavar, help, reader and group in one place.
+"""Declares options once, as fields of a dataclass with metavar, help, reader and group.
 
-Nothing is required or of a type as far as argparse knows: `read` checks all values and names every
-mistake at once. Nothing that has to be installed is imported here.
+For argparse, no option is required and all are text: `read` checks all values and reports all
+mistakes at once. The module imports no optional package.
 """
 
 import argparse
@@ -15,8 +15,8 @@ from rebalance_core.model.times import INSTANT_FORM, MOST_DIGITS, read_instant
 
 AUTO, PROCESS, SPARK = RUN_ON = ("auto", "process", "spark")
 INPUT_FORMATS = {"json": "json", "jsonl": "json", "csv": "csv", "parquet": "parquet"}
-"""The values of ``--input-format`` and the formats that they name."""
-LAST_MS = 2**63 - 1  # a BIGINT
+"""The values of ``--input-format``, and the format of each."""
+LAST_MS = 2**63 - 1  # the largest BIGINT
 PATHS = ("DIR", "FILE", "PATH")
 """Metavars of options that name files and folders."""
 
@@ -32,18 +32,19 @@ _REMOTE = re.compile(r"yarn|(spark|k8s|sc)://.+")
 
 @dataclass(frozen=True)
 class Option:
-    """The declaration of an option, stored next to its field's default."""
+    """The declaration of an option, stored with the default of its field."""
 
     metavar: str | None
-    """None: a flag."""
+    """None for a flag."""
     text: str
     name: str | None
     group: str | None
     read: Callable[[str], Any]
     required: bool
     many: Literal["append", "extend"] | None
-    """Whether it may be repeated; ``extend``: with several values each time. The value is a
-    tuple."""
+    """Whether it may be repeated, with ``extend`` for several values each time; the value is then a
+    tuple.
+    """
     listed: bool
 
 
@@ -63,14 +64,14 @@ def option(
 
     Args:
         metavar: the value in ``--help``.
-        text: the sentence in ``--help``; the default is in it, where there is one.
-        default: the value where the option is not given.
-        read: makes the value of the text that was typed; raises ValueError with the valid values.
+        text: the sentence in ``--help``, which includes any default.
+        default: the value if the option is not given.
+        read: converts the typed text; raises ValueError with the valid values.
         group: heading in ``--help``.
-        name: the option, where it is not the field's name.
-        required: a run needs it.
-        many: it may be repeated.
-        listed: False: an old spelling, or an option without meaning for this job; it is accepted.
+        name: the option's name if it differs from the field's.
+        required: whether a run needs it.
+        many: whether it may be repeated.
+        listed: False for an old spelling, or an option that this job accepts but ignores.
     """
     declared = Option(
         metavar=metavar,
@@ -92,7 +93,7 @@ def flag(text: str, *, group: str | None = None) -> Any:
 
 
 def one_of(words: Collection[str]) -> Callable[[str], str]:
-    """Return a reader of one of a few words."""
+    """Return a reader that accepts only these words."""
 
     def read(text: str) -> str:
         if text not in words:
@@ -114,7 +115,7 @@ def number(text: str) -> int | None:
 
 
 def whole(least: int, most: int, valid: str) -> Callable[[str], int]:
-    """Return a reader of whole numbers in a range, which ``valid`` describes."""
+    """Return a reader of integers in a range, which ``valid`` describes."""
 
     def read(text: str) -> int:
         value = number(text)
@@ -126,7 +127,7 @@ def whole(least: int, most: int, valid: str) -> Callable[[str], int]:
 
 
 def share(text: str) -> float:
-    """Read a share of a whole.
+    """Read a share from 0 to 1.
 
     >>> share("0.25")
     0.25
@@ -141,7 +142,8 @@ def share(text: str) -> float:
 
 
 def instant(text: str) -> int:
-    """Return epoch milliseconds of a time as operators write it; ValueError states valid forms.
+    """Return the epoch milliseconds of a time as operators write it; a ValueError states the valid
+    forms.
 
     >>> instant("2026-11-21T03:30:00+08:00")
     1795203000000
@@ -203,7 +205,7 @@ def mounted_folder(text: str) -> str:
 
 
 def spark_master(text: str) -> str:
-    """Read a Spark master; Spark itself would report a mistake only after it has started."""
+    """Read a Spark master, because Spark itself would report a mistake only after starting."""
     if not (_LOCAL.fullmatch(text) or _REMOTE.fullmatch(text)):
         raise ValueError(
             "expected local, local[N], local[*], spark://HOST:PORT, sc://HOST:PORT, yarn or "
@@ -213,17 +215,17 @@ def spark_master(text: str) -> str:
 
 
 BAD_ROWS, EVERY_JOB = _LAST = ("bad rows", "options of every job")
-"""Headings, in the order in which they follow those of the job."""
+"""The headings that follow those of the job, in order."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobOptions:
-    """The options every job has. `argv` is the command line as typed, for the record."""
+    """The options of every job. `argv` is the command line as typed, for the record."""
 
     MEANINGLESS: ClassVar[tuple[str, ...]] = ()
-    """Fields without meaning for the job: accepted because every job has them, but not listed."""
+    """Fields that the job ignores; they are accepted because every job has them, but not listed."""
     DECIDING: ClassVar[tuple[str, ...]] = ()
-    """Fields that decide which rows an input yields; they are part of a run's id."""
+    """Fields that decide which rows an input yields, and so are part of a run's id."""
 
     argv: tuple[str, ...] = ()
     config: tuple[str, ...] = option(
@@ -277,16 +279,16 @@ class JobOptions:
 
     @classmethod
     def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
-        """Check combinations of options, and derive values from them.
+        """Check combinations of options and derive values from them.
 
         Args:
-            values: the values, by field; a wrong value is replaced by the default. May be changed.
-            mistakes: messages; may grow.
+            values: the values by field, with defaults in place of invalid values; may be changed.
+            mistakes: messages, to which further ones may be added.
         """
 
     @classmethod
     def add_to(cls, parser: argparse.ArgumentParser) -> None:
-        """Declare the options to argparse, those of many jobs last."""
+        """Declare the options to argparse, with common options last."""
         groups: dict[str, Any] = {}
         for name, declared in sorted(_options(cls), key=_place_in_help):
             target: Any = parser
@@ -310,10 +312,10 @@ class JobOptions:
 
     @classmethod
     def read(cls, arguments: argparse.Namespace, argv: tuple[str, ...]) -> Self:
-        """Return the options that argparse read.
+        """Return the options from argparse's result.
 
         Raises:
-            UsageError: names every mistake.
+            UsageError: options are invalid; the message names every mistake.
         """
         values: dict[str, Any] = {"argv": argv}
         mistakes: list[str] = []
@@ -340,7 +342,7 @@ class JobOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class RowOptions(JobOptions):
-    """The options of a job that checks rows; None where the settings decide."""
+    """The options of a job that checks rows; None leaves the value to the settings."""
 
     on_bad_rows: str | None = option(
         "HOW", "quarantine|fail; default: the setting on_bad_rows, quarantine", group=BAD_ROWS
@@ -369,7 +371,7 @@ def _typed(name: str, declared: Option) -> str:
 
 
 def _value(name: str, declared: Option, text: str, mistakes: list[str]) -> Any:
-    """Return the value of a text, or None and a mistake if it is invalid."""
+    """Return the value of a text, or None, adding a mistake, if it is invalid."""
     try:
         if declared.metavar in PATHS and text.startswith("~"):
             raise ValueError(

@@ -1,4 +1,4 @@
-"""The pictures that a job writes beside its tables."""
+"""Draws the pictures that a job writes beside its tables."""
 
 from collections.abc import Callable
 
@@ -6,11 +6,11 @@ from rebalance_core.cli.terminal import missing_package, warn
 
 
 def picture(name: str, draw: Callable[[], str]) -> dict[str, str]:
-    """Return a picture by the name of its file; without matplotlib, warn and return nothing.
+    """Return a picture keyed by its file name; without matplotlib, warn and return an empty dict.
 
     Args:
-        name: the name of the file.
-        draw: makes the SVG with functions of `rebalance_core.report`.
+        name: the file name.
+        draw: draws the SVG with functions of `rebalance_core.report`.
     """
     try:
         return {name: draw()}

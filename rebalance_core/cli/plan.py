@@ -1,4 +1,4 @@
-"""`plan`: settings, place, lock, run, record, summary, in this order; with `--search` the
+"""The `plan` job, from its settings to the run and its summary; with `--search`, the search for a
 rollout.
 """
 
@@ -50,7 +50,7 @@ PEAK = "peak_messages_per_second"
 
 
 def run(options: PlanOptions) -> JobReport:
-    """Run the job; the report for stdout."""
+    """Run the job and return the report for stdout."""
     if options.list_scenarios:
         return _bundled_scenarios()
     settings = settings_of(options)
@@ -120,7 +120,7 @@ def run(options: PlanOptions) -> JobReport:
 
 
 def _bundled_scenarios() -> JobReport:
-    """Return the names that `--scenario` takes besides files, each with the question it asks."""
+    """Return the bundled scenarios that `--scenario` accepts, each with its question."""
     names = bundled("scenarios")
     texts = {scenario.name: scenario.description for scenario in read_scenarios(names)}
     wide = max(map(len, texts))
@@ -129,7 +129,7 @@ def _bundled_scenarios() -> JobReport:
 
 
 def _read(backend: Backend, options: PlanOptions, inputs: Mapping[str, str]) -> tuple[Any, Any]:
-    """Return the recorded history and the queues' rates, which are checked here."""
+    """Return the recorded history and the queues' rates, after checking the rates."""
     tables = backend.input_tables(inputs)
     if options.queue_rates is None:
         return tables, None
@@ -154,7 +154,7 @@ def _config(options: PlanOptions, settings: Settings, fit: Fit | None) -> PlanCo
 
 
 def _only_seed(options: PlanOptions) -> int | None:
-    """Return the seed if there is a single seed; several seeds are in the arguments."""
+    """Return the seed if there is only one; several seeds are in the arguments."""
     seeds = {history.seed for history in options.variants.histories}
     return seeds.pop() if len(seeds) == 1 else None
 
@@ -193,7 +193,9 @@ HEADER = (
 def run_searched(
     options: PlanOptions, backend: Backend, config: PlanConfig, inputs: Mapping[str, str]
 ) -> JobReport:
-    """Search, write and report the result; exit 3 if a budget is missed and that fails the run."""
+    """Search, write and report the result; the exit code is 3 if a missed budget is to fail the
+    run.
+    """
     with backend.running(SEARCH_WRITTEN) as output:
         records = backend.records(inputs)
 
@@ -262,7 +264,7 @@ SHOWN_DECISIONS = 100
 
 
 def render_decisions(facts: Mapping[str, Any]) -> str:
-    """Write the summary for a person: the plan of each group, those that miss a budget first."""
+    """Return the summary as text: the plan of each group, with those that miss a budget first."""
     decisions = facts["decisions"]
     lines = [
         f"Rollouts in {facts['output']}: {len(decisions):,} groups, {facts['plans']:,} plans "
@@ -300,7 +302,7 @@ def _decision_cells(row: Mapping[str, Any]) -> list[str]:
 
 
 def _picture(searched: Searched) -> dict[str, str]:
-    """Return the front as SVG, by the name of its file."""
+    """Return the picture of the front as SVG, keyed by its file name."""
     plans = searched.rollouts.plans
     ids = plans[searched.chosen].plan_id, plans[DEFAULT_PLAN].plan_id
     return picture(
@@ -331,7 +333,7 @@ def _figures_of_row(searched: Searched, row: Row) -> Row:
 
 
 def render(facts: Mapping[str, Any]) -> str:
-    """Write the summary for a person: the recommendation, then the plans it was chosen from."""
+    """Return the summary as text: the recommendation, then the plans considered."""
     lines = [f"Rollout in {facts['output']}: {facts['plans']:,} plans ({terminal.took(facts)})", ""]
     for sentence in facts["recommendation"]:
         lines += wrap(sentence, terminal.WIDTH, break_on_hyphens=False)

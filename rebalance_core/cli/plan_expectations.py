@@ -1,4 +1,4 @@
-"""A job's report on the expectations of a plan: sentences, JUnit XML and the exit code."""
+"""Reports on the expectations of a plan: sentences, JUnit XML and the exit code."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,14 +19,14 @@ Row = Mapping[str, Any]
 
 
 def refuse_unwritable_junit(options: PlanOptions) -> None:
-    """Raise the error that writing the file of ``--junit`` would end with."""
+    """Raise the error that writing the ``--junit`` file would raise."""
     mark = NAME if options.overwrite else None
     refuse_unwritable("--junit", options.junit, mark, "plan")
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """The rows of ``expectations``, each with its sentence."""
+    """The judged rows of ``expectations``, each with its sentence."""
 
     rows: Sequence[tuple[Row, str]]
 
@@ -37,7 +37,9 @@ class Judgement:
         return ExitCode.OK if kept else ExitCode.DIFFERENCES
 
     def facts(self) -> dict[str, Any]:
-        """Return how many there are, by verdict, and the sentences of those that are not kept."""
+        """Return the number of expectations by verdict, and the sentences of those that are not
+        kept.
+        """
         verdicts = [row["verdict"] for row, _ in self.rows]
         return {
             "kept": verdicts.count(KEPT),
@@ -47,7 +49,7 @@ class Judgement:
         }
 
     def write(self, junit: str | None) -> None:
-        """Write the JUnit XML, if a file is named."""
+        """Write the JUnit XML if a file is named."""
         if junit is not None:
             text = render_expectations(self.rows, round(time() * 1000))
             Path(junit).write_text(text, "utf-8")
@@ -71,9 +73,9 @@ def judgement_of(options: PlanOptions, rows: Iterable[Row]) -> Judgement:
 
 
 def expectation_lines(facts: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a summary of `Judgement.facts`, then a line for each expectation that is not kept.
+    """Yield a summary of `Judgement.facts`, then a line per expectation that is not kept.
 
-    Where nothing is expected there is no line.
+    Yield nothing without expectations.
     """
     kept, total = facts["kept"], facts["kept"] + facts["broken"] + facts["unknown"]
     if total:

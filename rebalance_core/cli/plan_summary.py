@@ -1,4 +1,4 @@
-"""The summary of a plan, for the engineer before a change window and for a program."""
+"""The summary of a plan, as text and as JSON."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from textwrap import wrap
@@ -41,7 +41,7 @@ LEAGUE_HEADER = (
 
 
 TIMED_HEADER = ("until changes settle", "orphan s", "double s", "read again", "settled after")
-"""Expected values: means over the simulated futures."""
+"""The headings of means over the simulated futures."""
 SHARED_HEADER = (
     "shared queues",
     "queues",
@@ -80,7 +80,7 @@ def plan_facts(
     losses: Sequence[Mapping[str, Any]] = (),
     clock: ClockOptions | None = None,
 ) -> dict[str, Any]:
-    """Return the `--json` object of a plan, which `render_plan` reads too.
+    """Return the `--json` object of a plan, which `render_plan` also reads.
 
     Args:
         options: the run's options.
@@ -91,7 +91,7 @@ def plan_facts(
         run_on: `process` or `spark`.
         judgement: the judgement of the expectations.
         losses: rows of ``losses``.
-        clock: the assumptions about time; None: nothing is timed.
+        clock: the assumptions about time; None if nothing is simulated over time.
     """
     variants = options.variants
     order = [swept.text for swept in variants.strategies]
@@ -116,7 +116,9 @@ def plan_facts(
 def _start_up(
     rows: Sequence[Mapping[str, Any]], clock: ClockOptions | None
 ) -> dict[str, Any] | None:
-    """Return the longest ``start()`` of a plan, and its basis; None: nothing is timed."""
+    """Return the longest ``start()`` of a plan and its basis, or None if nothing is simulated over
+    time.
+    """
     timed = [row for row in rows if row["start_up_ms_p50"] is not None]
     if not timed or clock is None:
         return None
@@ -145,7 +147,9 @@ def _scenario(history: Any, rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def render_plan(facts: Mapping[str, Any]) -> str:
-    """Return text for a person: a table per scenario, the best marked, then the league."""
+    """Return the summary as text: a table per scenario with the best strategy marked, then the
+    league.
+    """
     variants = terminal.counted(facts["variants"], "variant")
     lines = [f"Plan in {facts['output']}: {variants} ({terminal.took(facts)})"]
     for scenario in facts["scenarios"]:
@@ -217,7 +221,7 @@ SHOWN_LOSSES = 40
 
 
 def _worst_losses(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield each group's worst loss, the group that suffers most first."""
+    """Yield each group's worst loss, the worst-affected group first."""
     if not rows:
         return
     ordered = sorted(rows, key=suffering)
@@ -314,7 +318,7 @@ def _league(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def dry_run_facts(
     options: PlanOptions, inputs: Mapping[str, str], rows: RowReport
 ) -> dict[str, Any]:
-    """Return the facts of a dry run: what it would compute, and from which rows."""
+    """Return the facts of a dry run: what a run would compute, and from which rows."""
     variants = options.variants
     return {
         "job": "plan",
@@ -335,7 +339,7 @@ def dry_run_facts(
 
 
 def render_dry_run(facts: Mapping[str, Any], rows: RowReport) -> str:
-    """Return the variants, scenario by scenario, and what is wrong with the rows."""
+    """Return the variants by scenario, and what is wrong with the rows."""
     histories, strategies = facts["histories"], facts["strategies"]
     lines = [*terminal.DRY_RUN]
     paths = facts["inputs"] or dict.fromkeys(rows.forecast.counts, "")

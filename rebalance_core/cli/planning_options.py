@@ -90,8 +90,8 @@ def _rtt(group: str | None) -> Any:
 def _fit(group: str | None) -> Any:
     return option(
         "DIR",
-        "outputs of ingest, audit or night, of one night or several: of latencies with 20 samples "
-        "or more the cluster's own are used; default: as recorded",
+        "outputs of ingest, audit or night, from one or more nights; latencies with at least 20 "
+        "samples replace the recorded ones; default: as recorded",
         many="extend",
         group=group,
     )
@@ -114,8 +114,8 @@ _seeds = whole(1, MOST_SEEDS, f"from 1 to {MOST_SEEDS:,}")
 
 @dataclass(frozen=True, kw_only=True)
 class PlanOptions(RecordedOptions):
-    """The options of `plan`; ``variants`` is the combination of scenarios, strategies and seeds,
-    ``searched`` the content of ``--search``'s file.
+    """The options of `plan`; ``variants`` combines scenarios, strategies and seeds, and
+    ``searched`` is the content of the ``--search`` file.
     """
 
     DECIDING: ClassVar = (
@@ -171,7 +171,7 @@ class PlanOptions(RecordedOptions):
 
     @classmethod
     def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
-        """Read scenarios and strategies, which needs `planning`; count the seeds."""
+        """Read scenarios and strategies, for which `planning` is imported, and count the seeds."""
         from rebalance_core.planning.scenario.file import read_scenarios
         from rebalance_core.planning.variants import BASELINE, read_strategies, variants_of
 
@@ -230,13 +230,13 @@ class PlanOptions(RecordedOptions):
 
 
 SEEDS, HANDOVER_SEEDS = 1_000, 10
-"""Defaults: p99 then has ten futures beyond it, and ten can be examined individually."""
+"""The defaults, with which ten futures lie beyond p99, and ten can be examined individually."""
 PHASES = ("log", "random")
 LAST_LATE_MS = 24 * 3_600_000
 
 
 def _late(text: str) -> tuple[float, int]:
-    """Read the share of clients that learn later, and their delay."""
+    """Read the share of clients that learn of routes late, and their delay."""
     part, colon, ms = text.partition(":")
     late_ms = options.number(ms)
     if not colon or late_ms is None or not 0 <= late_ms <= LAST_LATE_MS:
@@ -249,7 +249,7 @@ def _late(text: str) -> tuple[float, int]:
 
 @dataclass(frozen=True, kw_only=True)
 class PropagateOptions(RecordedOptions):
-    """The options of `propagate`; None where the settings decide."""
+    """The options of `propagate`; None leaves the value to the settings."""
 
     DECIDING: ClassVar = (
         "group",
@@ -338,13 +338,13 @@ class PropagateOptions(RecordedOptions):
 
     @classmethod
     def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
-        """Check that there is one input, and that the time of the totals is one."""
+        """Check that there is one input, and that the time range of the totals is not empty."""
         super().complete(values, mistakes)
         refuse_empty_time(values, mistakes)
 
 
 FIDELITY_SEEDS = 200
-"""Default: one in a hundred observed times is then slower, or faster, than all futures."""
+"""The default, with which one in a hundred observed times lies outside all futures."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -398,7 +398,7 @@ def _growth(text: str) -> float:
 
 
 def _threads(where: str = "") -> Any:
-    """Declare ``--threads``; ``where``: for what they count."""
+    """Declare ``--threads``; ``where`` states for what they count."""
     return option(
         "N",
         f"messages that a member processes concurrently{where}; default 20",
@@ -495,7 +495,7 @@ def _price(text: str) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class AutoscaleOptions(RecordedOptions):
-    """The options of `autoscale`; ``policies`` has the contents of the files of ``--policy``."""
+    """The options of `autoscale`; ``policies`` has the contents of the ``--policy`` files."""
 
     DECIDING: ClassVar = (
         "group",
@@ -530,8 +530,8 @@ class AutoscaleOptions(RecordedOptions):
     group: str | None = group_option()
     service_time: float | None = option(
         "MS",
-        "milliseconds of a thread for a message, of groups without a row of capacity; default: "
-        "unknown",
+        "milliseconds that a thread takes per message, for groups without a row in capacity; "
+        "default: unknown",
         read=_milliseconds,
         group=ASSUMED,
     )
@@ -553,13 +553,11 @@ class AutoscaleOptions(RecordedOptions):
     )
     promise: int = option(
         "TIME",
-        "a message is late that waits for longer; default 30s",
+        "a message that waits longer is late; default 30s",
         default=DEFAULT_PROMISE_MS,
         read=_whole_seconds,
     )
-    pod_hour_price: float = option(
-        "X", "price of an hour of a pod; default 1", default=1.0, read=_price
-    )
+    pod_hour_price: float = option("X", "price of a pod hour; default 1", default=1.0, read=_price)
     late_price: float = option(
         "X", "price of a late message; default 0.001", default=0.001, read=_price
     )
@@ -586,7 +584,7 @@ class AutoscaleOptions(RecordedOptions):
 
     @classmethod
     def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
-        """Read the policies, which needs `planning`."""
+        """Read the policies, for which `planning` is imported."""
         super().complete(values, mistakes)
         refuse_empty_time(values, mistakes)
         if not values["policy"]:
@@ -620,7 +618,7 @@ class ReadMetricsOptions(JobOptions):
 
     answer: tuple[str, ...] = option(
         "FILE",
-        "JSON of /api/v1/query_range, which may be packed (.gz); parts of the time or of the "
+        "JSON answers of /api/v1/query_range, also as .gz, each for a part of the period or of the "
         "metrics; required",
         many="extend",
         required=True,
@@ -633,7 +631,7 @@ class ReadMetricsOptions(JobOptions):
     )
     deployment: tuple[tuple[str, str], ...] = option(
         "GROUP=NAME",
-        "the Deployment of a group's members, or NAMESPACE/NAME; default: the one of its name",
+        "the Deployment of a group's members, or NAMESPACE/NAME; default: the group's name",
         many="extend",
         read=_deployment,
         group=ASSUMED,
@@ -682,7 +680,7 @@ class ProducersOptions(RowOptions):
 
     @classmethod
     def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
-        """Read the model, which needs `planning`; take the default versions."""
+        """Read the model, for which `planning` is imported, and fill in the default versions."""
         recorded, file = values["input"] is not None, values["model_file"]
         if recorded == (file is not None):
             mistakes.append("pass either --model FILE or --input DIR")

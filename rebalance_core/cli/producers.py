@@ -1,4 +1,4 @@
-"""`producers`: settings, place, lock, run, record, summary, in this order."""
+"""The `producers` job, from its settings to the run, its record and its summary."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -29,11 +29,11 @@ READ = {
     "cluster_events": INPUT_TABLES["cluster_events"],
 }
 PRODUCERS_IN_PROCESS = 10_000
-"""A model with more producers, minutes of one processor, runs on Spark."""
+"""Models with more producers, which take minutes of CPU time, run on Spark."""
 
 
 def run(options: ProducersOptions) -> JobReport:
-    """Run the job; the report for stdout."""
+    """Run the job and return the report for stdout."""
     settings = settings_of(options)
     inputs, model = results_inputs(options), options.model
     large = model is not None and model.producers > PRODUCERS_IN_PROCESS
@@ -88,10 +88,11 @@ def run(options: ProducersOptions) -> JobReport:
 
 
 def results_inputs(options: ProducersOptions) -> dict[str, str]:
-    """Return path by table of a folder; remote tables have their own names, a model has none.
+    """Return the path of each table in a folder; remote tables keep their names, and a model has
+    none.
 
     Raises:
-        InputRefused: No such folder, or it has no ``send_results``.
+        InputRefused: The folder does not exist or has no ``send_results``.
     """
     if options.input is None:
         return {}
@@ -102,7 +103,7 @@ def results_inputs(options: ProducersOptions) -> dict[str, str]:
 
 
 def _results(backend: Backend, options: ProducersOptions, inputs: Mapping[str, str]) -> Any:
-    """Return the recorded results, in the runtime's form."""
+    """Return the recorded results, in the form of the runtime."""
     places = {name: backend.location(path) for name, path in inputs.items()}
     return backend.runtime.read(places, options.input_format)
 
@@ -110,7 +111,7 @@ def _results(backend: Backend, options: ProducersOptions, inputs: Mapping[str, s
 def _dry_run(
     options: ProducersOptions, inputs: dict[str, str], forecast: RowForecast | None
 ) -> JobReport:
-    """Report what would be simulated, or how the rows would let a run end; nothing is written."""
+    """Report what would be simulated, or how a run would judge its rows, without writing."""
     facts: dict[str, Any] = {"job": "producers", "dry_run": True, "exit_code": 0}
     lines = [*terminal.DRY_RUN]
     end: list[str] = []
@@ -141,7 +142,7 @@ _ON, _OFF = "fault tolerance", "default"
 
 
 def _render(facts: Row) -> str:
-    """Return text for a person: a table for each group and phase, or for each recorded topic."""
+    """Return the summary as text: a table per group and phase, or per recorded topic."""
     lines = [f"Producers in {facts['output']} ({terminal.took(facts)})"]
     for (group, topic), rows in _grouped(facts["outcomes"], ("producer_group", "topic")):
         for (_, phase), of_phase in _grouped(rows, ("from_ms", "phase")):

@@ -1,4 +1,4 @@
-"""`propagate`: settings, place, lock, run, record, summary, in this order."""
+"""The `propagate` job, from its settings to the run, its record and its summary."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from textwrap import wrap
@@ -24,7 +24,7 @@ from rebalance_core.timing.propagation_parts import CAUSES_JOINED_BY
 
 
 def run(options: PropagateOptions) -> JobReport:
-    """Run the job; the report for stdout."""
+    """Run the job and return the report for stdout."""
     settings = settings_of(options)
     inputs = tables_of(options.input, options.input_format)
     backend = backend_of("propagate", options, settings, inputs.values() or [options.input])
@@ -98,7 +98,7 @@ def _propagation_options(
 def _dry_run(
     options: PropagateOptions, inputs: dict[str, str], rows: RowForecast, work: Mapping[str, Any]
 ) -> JobReport:
-    """Report how the rows would let a run end, and how much it would simulate; write nothing."""
+    """Report how a run would judge its rows and how much it would simulate, without writing."""
     lines = []
     if work:
         changes, groups = work["changes"], work["groups"]
@@ -135,7 +135,7 @@ NOT_SIMULATED = (
 
 
 def _render(facts: Row) -> str:
-    """Return text for a person: causes, the slowest changes, recommendations, omissions."""
+    """Return the summary as text: causes, the slowest changes, recommendations and omissions."""
     first, count = facts["first_seed"], facts["seeds"]
     lines = [
         f"Propagation in {facts['output']} ({terminal.took(facts)})",
@@ -153,7 +153,7 @@ def _render(facts: Row) -> str:
 
 
 def _basis(facts: Row) -> Iterator[str]:
-    """Yield how long a start takes, the basis for this, and what no recording covers."""
+    """Yield how long a start takes, the basis of this, and what no recording covers."""
     texts = []
     start = facts["start_up"]
     if start is not None:
@@ -279,12 +279,12 @@ ADVICE: Mapping[str, str] = {
         "by one, no faster than `99 % by`."
     ),
 }
-"""By event type; the first entry that occurs in a cause decides."""
+"""The advice for each event type; the first type that occurs in a cause decides."""
 MOST_ADVICE = 4
 
 
 def advice_on(causes: Iterable[str]) -> dict[str, list[str]]:
-    """Return remedies for causes in their order, each with its event types."""
+    """Return the advice for causes in their order, each with its event types."""
     advice: dict[str, list[str]] = {}
     for cause in causes:
         kind = next((kind for kind in cause.split(CAUSES_JOINED_BY) if kind in ADVICE), None)

@@ -1,4 +1,6 @@
-"""`publish`: the tables of a finished run into a database of a catalog; always on Spark."""
+"""The `publish` job: write the tables of a finished run into a catalog's database, always on
+Spark.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,7 +15,7 @@ from rebalance_core.storage.run_folder import Folder, counted_rows, read_run
 
 
 def run(options: PublishOptions) -> JobReport:
-    """Run the job; the report for stdout."""
+    """Run the job and return the report for stdout."""
     settings_of(options)  # refuses an invalid one, like every job
     if options.run is None:
         return _removed(options)
@@ -22,7 +24,7 @@ def run(options: PublishOptions) -> JobReport:
     location, session = spark_location(options.run), None
     folder: Folder
     if is_direct(options.run):
-        folder = typed_place(options.run)  # refuse an invalid result before Spark starts
+        folder = typed_place(options.run)  # refuses an invalid result before Spark starts
     else:
         session = _session(options)
         folder = sources.run_folder(session, location)

@@ -1,4 +1,4 @@
-"""`read`: the kind of each file, and what it shows on its own."""
+"""The `read` job: recognise each file, and show what it contains on its own."""
 
 import re
 import sys
@@ -59,7 +59,7 @@ STANDARD_INPUT = "-"
 _CODE_TWICE = re.compile(r"CODE (\d+) (?=CODE: \1\b)")
 WIDTH = 100
 LARGEST_PASTE = 4 * 1024**2
-"""Maximum bytes of a file that is searched for several answers."""
+"""The largest file, in bytes, that is searched for several answers."""
 GROUPS_SHOWN, QUEUES_SHOWN, FINDINGS_SHOWN, BROKERS_SHOWN = 3, 8, 5, 12
 _KINDS = {
     BROKER_LOG: "a broker's log",
@@ -107,7 +107,7 @@ _NOT_SHOWN_BY_OTHERS = (
 
 
 def run(options: ReadOptions) -> JobReport:
-    """Run the job; the report for stdout."""
+    """Run the job and return the report for stdout."""
     assumed = assumptions(settings_of(options))
     if options.dry_run:
         facts = {"job": "read", "dry_run": True, "exit_code": 0, "files": list(options.files)}
@@ -141,7 +141,7 @@ def _refusal(unread: Sequence[Mapping[str, Any]]) -> str:
 def _read(
     name: str, shown_as: str, path: Path, assumed: "Assumptions", group: str | None
 ) -> tuple[dict[str, Any], list[str], str]:
-    """Return what one file shows, for a program and as text, and what it does not show."""
+    """Return what a file shows, as facts and as text, and what it does not show."""
     try:
         written_ms = int(path.stat().st_mtime * SECOND_MS) if path.exists() else 0
         label = "stdin" if name == STANDARD_INPUT else name
@@ -165,7 +165,7 @@ def _read(
 
 @contextmanager
 def _opened(name: str) -> Iterator[list[tuple[str, Path]]]:
-    """Return each answer's label and path.
+    """Yield each answer's label and path.
 
     The path is a copy if the answer comes from standard input or the file has several answers.
     """
@@ -188,7 +188,7 @@ def _opened(name: str) -> Iterator[list[tuple[str, Path]]]:
 
 
 def _parts(path: Path) -> list[str]:
-    """Return the answers in a file; empty for unreadable or packed files and for other text."""
+    """Return the answers in a file; empty for unreadable or compressed files and other text."""
     try:
         small = path.suffix != ".gz" and path.stat().st_size <= LARGEST_PASTE
         return answers_in(decoded(path.read_bytes())) if small else []
@@ -363,11 +363,11 @@ def _queue_texts(group: "GroupShown") -> Iterator[str]:
 def _finding_lines(
     findings: Sequence[tuple[str, "FindingsBegun"]], words: Mapping[str, str]
 ) -> list[str]:
-    """Return the findings, the most severe first, and the first few of each rule.
+    """Return the first few findings of each rule, the most severe rules first.
 
     Args:
-        findings: each with the words that name its group, if several are shown.
-        words: replacements for names that ingest gave.
+        findings: the findings, each with the words that name its group if there are several.
+        words: replacements for names assigned by ingest.
     """
     rules: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for about, finding in findings:

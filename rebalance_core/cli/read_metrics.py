@@ -1,4 +1,4 @@
-"""`read-metrics`: place, files, tables, record, summary, in this order."""
+"""The `read-metrics` job, from its files to the tables, the record and the summary."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
@@ -18,11 +18,11 @@ from rebalance_core.planning.autoscale.recorded_load import RecordedLoad, known_
 from rebalance_core.process.read_metrics import WRITTEN, Meant, read_metrics, write_metrics
 
 _SHOWN = 10
-"""Times without a rate on the terminal; ``--json`` has all."""
+"""How many periods without a rate the text lists; ``--json`` has all."""
 
 
 def run(options: ReadMetricsOptions) -> JobReport:
-    """Run the job; the report for stdout."""
+    """Run the job and return the report for stdout."""
     settings = settings_of(options)
     for file in options.answer:
         check_readable("--answer", file, "json")
@@ -78,7 +78,7 @@ def _name(cluster: str | None, group: str) -> str:
 
 
 def _lines(load: RecordedLoad) -> Iterator[str]:
-    """Describe what is known and what is not."""
+    """Yield what is known and what is not, as lines of text."""
     from_ms, to_ms = span_of(load) or (None, None)
     yield f"Messages that come, {utc(from_ms)} to {utc(to_ms)}"
     shares = known_share(load)

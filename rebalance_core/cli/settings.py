@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from rebalance_core.ingest.assumptions import Assumptions
 
 
-# Every key of a configuration file, once: a field of its section, with its type, its range and the
-# valid values in words.
+# Every key of a configuration file is a field of its section, with its type, its range and a
+# description of the valid values.
 @dataclass(frozen=True)
 class SettingKey:
-    """The valid values of a key, besides the type of its field; NaN is in no range."""
+    """The valid values of a key, in addition to the type of its field; no range contains NaN."""
 
     valid: str
     low: float = -inf
@@ -60,9 +60,7 @@ def _of_fleet(name: str) -> Any:
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits above which a value is absurd rather than large, or an input too large for one
-    process.
-    """
+    """Limits beyond which a value is absurd, or an input is too large for one process."""
 
     max_queue_nums: int = _key("a whole number from 1 to 2147483647", 1, 2**31 - 1)
     process_bytes: int = _key("a whole number of bytes, at least 0", 0)
@@ -70,7 +68,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class GenerateSettings:
-    """Settings of a synthetic fleet that are seldom chosen; see `FleetPlan`."""
+    """Seldom-used settings of a synthetic fleet; see `FleetPlan`."""
 
     start_ms: int = _of_fleet("start_ms")
     groups_per_cluster: int = _of_fleet("groups_per_cluster")
@@ -108,7 +106,8 @@ class AssumeSettings:
 class AuditSettings:
     """Settings for the judgement of `audit` and the links on its page.
 
-    ``max_age_hours`` None: the collection may be of any age; ``rules_url`` None: no links.
+    If ``max_age_hours`` is None, the collection may have any age; if ``rules_url`` is None, the
+    page has no links.
     """
 
     stale_after_hours: float = _key("a number of hours above 0", 0.01)
@@ -121,7 +120,7 @@ class AuditSettings:
 
 @dataclass(frozen=True)
 class PlanSettings:
-    """Settings of `plan`: of how many groups it shows the owners of every queue, if none is named.
+    """Settings of `plan`: for how many groups it shows the owners of every queue, if none is named.
 
     The same groups are simulated over time, each in this many futures.
     """
@@ -150,7 +149,7 @@ class Settings:
     """Plugins by name, each ``module:attribute``."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain values, for the record of the run."""
+        """Return the settings as plain values, for the record of the run."""
         return asdict(self)
 
 
@@ -166,20 +165,22 @@ SETTING_KEYS = {
     for field in fields(section)
     if "key" in field.metadata
 }
-"""The fields by dotted path, as in `--set`; a field with a default may be missing everywhere."""
+"""The fields by dotted path, as in `--set`; a field with a default may be missing from all
+sources.
+"""
 PLUGIN_FORM = "module:attribute, e.g. acme.rebalance:Grey"
-"""Values in the sections of `PLUGIN_KINDS`, whose keys are names of plugins."""
+"""The form of values in the sections of `PLUGIN_KINDS`, whose keys are names of plugins."""
 
 
 # Settings: the package's defaults, then each --config file in order, then --set, then options.
 #
-# All mistakes in all places are found before a run and reported in one error.
+# All mistakes in all sources are found before a run and reported in one error.
 _Source = tuple[str, Mapping[str, Any]]
-"""Where values came from, and the values, by dotted key."""
+"""The name of a source, and its values by dotted key."""
 
 
 def settings_of(options: JobOptions) -> "Settings":
-    """Return a run's settings, from its files, its ``--set`` and its own options."""
+    """Return a run's settings, from its files, ``--set`` and options."""
     named = {name: getattr(options, name, None) for name in ("on_bad_rows", "max_bad_share")}
     return resolve_settings(options.config, options.set, named)
 
@@ -194,10 +195,12 @@ def resolve_settings(
     Args:
         config: paths of TOML files, in order.
         assignments: ``key=value`` texts of --set, in order.
-        options: values of options by dotted key; None means not given, text is read as in --set.
+        options: values of options by dotted key; None means not given, and text is read as in
+            --set.
 
     Raises:
-        UsageError: names every unreadable file, unknown key and wrong value, with its place.
+        UsageError: the settings are invalid; the message names every unreadable file, unknown key
+            and wrong value, with its source.
     """
     mistakes: list[str] = []
     defaults = resources.files("rebalance_core.cli").joinpath("defaults.toml").read_text("utf-8")
@@ -233,7 +236,7 @@ def _build(values: Mapping[str, Any]) -> Settings:
 
 
 def _plugins_by_kind(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return by kind the plugins that dotted paths name; names may have dots, too."""
+    """Return the plugins in dotted paths by kind; their names may also contain dots."""
     by_kind: dict[str, dict[str, Any]] = {}
     for path, value in values.items():
         kind, _, name = path.partition(".")
@@ -243,22 +246,26 @@ def _plugins_by_kind(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def allowed_packages(named: Sequence[str]) -> tuple[str, ...]:
-    """Return the packages that plugins may be of: ``named`` by the option, and the variable's."""
+    """Return the packages that may contain plugins: those in ``named`` and in the environment
+    variable.
+    """
     return (*named, *os.environ.get(ALLOW_VARIABLE, "").replace(",", " ").split())
 
 
 def add_plugins(
     config: Sequence[str], assignments: Sequence[str], allowed: Collection[str]
 ) -> None:
-    """Register the plugins that files and ``--set`` name; other mistakes there are reported later.
+    """Register the plugins that files and ``--set`` name; other mistakes in them are reported
+    later.
 
     Args:
         config: paths of TOML files, in order.
         assignments: ``key=value`` texts of --set, in order.
-        allowed: packages that plugins may be of.
+        allowed: packages that may contain plugins.
 
     Raises:
-        UsageError: names every plugin that is not allowed or cannot be used, and why.
+        UsageError: plugins are not allowed or cannot be used; the message names each with the
+            reason.
     """
     merged: dict[str, Any] = {}
     ignored: list[str] = []
@@ -341,10 +348,10 @@ def _plain(kind: Any) -> Any:
 
 
 def assumptions(settings: Settings) -> "Assumptions":
-    """Return the section, checked.
+    """Return the checked assumptions.
 
     Raises:
-        UsageError: names every value that is wrong.
+        UsageError: values are wrong; the message names each.
     """
     from rebalance_core.ingest.assumptions import Assumptions
     from rebalance_core.ingest.parse.zones import known_zone
@@ -369,7 +376,9 @@ def assumptions(settings: Settings) -> "Assumptions":
 
 
 def simulation_options(settings: Settings) -> SimulationOptions:
-    """Return options for all groups over the whole time, under their own strategies."""
+    """Return the options that simulate all groups over the whole time under their own
+    strategies.
+    """
     return SimulationOptions(
         include_retry_topics=settings.include_retry_topics,
         max_queue_nums=settings.limits.max_queue_nums,
@@ -382,5 +391,5 @@ def bad_row_limits(settings: Settings) -> BadRowLimits:
 
 
 def ledger_config(settings: Settings) -> LedgerConfig:
-    """Return how a ledger is written."""
+    """Return the settings for writing a ledger."""
     return LedgerConfig(bad_row_limits(settings), settings.summary.worst_groups)

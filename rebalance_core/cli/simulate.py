@@ -1,4 +1,4 @@
-"""`simulate`: settings, place, lock, run, record, summary, in this order."""
+"""The `simulate` job, from its settings to the run, its record and its summary."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -26,7 +26,7 @@ TABLE_OF_OPTION = dict(zip(TABLE_OPTIONS, INPUT_TABLES, strict=True))
 
 
 def run(options: SimulateOptions) -> JobReport:
-    """Run the job; the report for stdout."""
+    """Run the job and return the report for stdout."""
     settings = settings_of(options)
     inputs = find_inputs(options)
     simulation = _simulation_options(options, settings)
@@ -94,10 +94,10 @@ def _simulation_options(options: SimulateOptions, settings: Settings) -> Simulat
 
 
 def find_inputs(options: SimulateOptions) -> dict[str, str]:
-    """Return the path or URI of each input table; report missing tables before the run starts.
+    """Return the path or URI of each input table, reporting missing tables before the run starts.
 
     Raises:
-        InputRefused: a path that is not there, or a folder without the required table.
+        InputRefused: a path does not exist, or a folder lacks the required table.
     """
     if options.input is not None or options.input_tables is not None:
         return tables_of(options.input, options.input_format)
@@ -114,7 +114,7 @@ def find_inputs(options: SimulateOptions) -> dict[str, str]:
 def _dry_run(
     options: SimulateOptions, settings: Settings, inputs: Mapping[str, str], report: RowReport
 ) -> JobReport:
-    """Report the effect of a run: all that decides how it ends; nothing is written."""
+    """Report what a run would do and how it would end, without writing."""
     tables = chosen_tables(SimulationOptions(tables=options.tables))
     facts = {
         "job": "simulate",
@@ -149,7 +149,7 @@ def summary_facts(
     seconds: float,
     run_on: str,
 ) -> dict[str, Any]:
-    """Return the `--json` object of a simulation, which `render_summary` reads too.
+    """Return the `--json` object of a simulation, which `render_summary` also reads.
 
     Args:
         output: where the ledger is.
@@ -170,9 +170,9 @@ def summary_facts(
 
 
 def render_summary(facts: Mapping[str, Any]) -> str:
-    """Return text for a person: totals, then the worst groups and their problems.
+    """Return the summary as text: totals, then the worst groups and their problems.
 
-    Orphaned and shared queues are those of each group's last epoch: the state now.
+    Orphaned and shared queues are those of each group's last epoch, its current state.
     """
     counts = {
         "groups": facts["groups"],
@@ -225,7 +225,7 @@ def _cells(groups: "Sequence[GroupTotals]") -> list[list[str]]:
 
 
 def what_is_wrong(group: "GroupTotals") -> str:
-    """Return one sentence on a group's current state, the most serious problem first."""
+    """Return a sentence about a group's current state, the most serious problem first."""
     orphaned, shared, failed = group["orphaned"], group["shared"], group["failed_starts"]
     parts = []
     if group["status"] == "EMPTY":

@@ -1,4 +1,4 @@
-"""`size`: settings, place, run, record, summary, in this order."""
+"""The `size` job, from its settings to the run, its record and its summary."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -18,7 +18,7 @@ from rebalance_core.process.sizes import ROWS, WRITTEN, write_sizes
 
 
 def run(options: SizeOptions) -> JobReport:
-    """Run the job; the report for stdout."""
+    """Run the job and return the report for stdout."""
     settings = settings_of(options)
     inputs = tables_of(options.input, options.input_format)
     backend = backend_of("size", options, settings, inputs.values() or [options.input])
@@ -65,7 +65,7 @@ HEADER = ("group", "msgs/s", "unread", "members", "queues", "bound", "why")
 
 
 def _render(facts: Mapping[str, Any]) -> str:
-    """Return text for a person: a row for every group."""
+    """Return the summary as text, with a row for every group."""
     rows = facts["sizes"]
     groups = terminal.counted(len(rows), "group")
     lines = [f"Sizes of {groups} in {facts['output']} ({terminal.took(facts)})", ""]

@@ -1,4 +1,4 @@
-"""Output for people and schedulers: lines, tables, places, progress and exit codes."""
+"""Output to the terminal: lines, tables, progress and exit codes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rebalance_core.ingest.file_record import FileOutcome
 
 
-# A package that is not installed: the wheel brings none, so that it replaces none on a cluster.
+# Hints for missing packages: the wheel has no dependencies, so that it replaces none on a cluster.
 _EXTRAS = {
     "numpy": "process",
     "pyarrow": "process",
@@ -38,7 +38,7 @@ _EXTRAS = {
     "jinja2": "process",
     "matplotlib": "plots",
 }
-"""The extra of `pyproject.toml` that installs it."""
+"""The extra of `pyproject.toml` that installs each package."""
 
 
 def missing_package(error: BaseException) -> str | None:
@@ -58,7 +58,7 @@ def missing_package(error: BaseException) -> str | None:
 
 
 class ExitCode(IntEnum):
-    """The pinned exit codes, and the two that a signal gives."""
+    """The pinned exit codes, and those of the two signals."""
 
     OK = 0
     BUG = 1
@@ -72,7 +72,7 @@ class ExitCode(IntEnum):
 
 
 def exit_code_of(error: BaseException) -> int:
-    """Return the code that a job ends with if it raises `error`."""
+    """Return the exit code of a job that raises `error`."""
     if isinstance(error, RebalanceError):
         return error.exit_code
     if isinstance(error, KeyboardInterrupt):
@@ -98,7 +98,7 @@ def nothing_on_stdout() -> Iterator[None]:
     stdout = sys.stdout
     try:
         own = os.dup(stdout.fileno()) if stdout.fileno() == STDOUT else None
-    except (OSError, AttributeError):  # it is closed, or a caller in Python captures it
+    except (OSError, AttributeError):  # stdout is closed, or captured by a caller in Python
         own = None
     if own is not None:
         stdout.flush()
@@ -119,7 +119,7 @@ def say(text: str) -> None:
 
 
 def print_on_stderr(text: str, end: str = "\n") -> None:
-    """Print a text that is no result; a stderr that is closed (`2>&1 | head`) ends no job."""
+    """Print a text that is not a result; a closed stderr (`2>&1 | head`) does not end the job."""
     try:
         print(text, end=end, file=sys.stderr, flush=True)
     except OSError:
@@ -127,14 +127,16 @@ def print_on_stderr(text: str, end: str = "\n") -> None:
 
 
 def discard(stream: TextIO) -> None:
-    """Lead a stream that cannot be written to nowhere; Python flushes it again at its end."""
+    """Redirect a stream that cannot be written to the null device, because Python flushes it again
+    at exit.
+    """
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
 
 
 def start_up_text(start: Mapping[str, Any]) -> str:
-    """Return how long ``start()`` takes, of ``brokers``, ``median_ms`` and ``basis``."""
+    """Return how long ``start()`` takes in words, from ``brokers``, ``median_ms`` and ``basis``."""
     brokers = counted(start["brokers"], "broker")
     return (
         f"start() takes about {start['median_ms'] / 1_000:,.1f} s with {brokers} "
@@ -143,12 +145,12 @@ def start_up_text(start: Mapping[str, Any]) -> str:
 
 
 def joined(lines: Iterable[str]) -> str:
-    """Return the lines as one text in which no name can hide, move the cursor or begin a line."""
+    """Join the lines into a text in which no name can hide, move the cursor or begin a line."""
     return "\n".join(visible(line, longest=None) for line in lines)
 
 
 def visible_lines(text: str) -> str:
-    """Return the text with everything but its line ends made visible."""
+    """Return the text with all invisible characters except line ends escaped."""
     return joined(text.split("\n"))
 
 
@@ -158,10 +160,10 @@ def warn(text: str) -> None:
 
 
 def warn_of_nothing(restrictions: Mapping[str, object]) -> None:
-    """Warn which options left no group in an output; do nothing if no option was given.
+    """Warn which options left no group in the output; do nothing if no option was given.
 
     Args:
-        restrictions: value by option; None if it was not given.
+        restrictions: the value of each option, or None if it was not given.
     """
     restricted = [
         f"{option} {value}" for option, value in restrictions.items() if value is not None

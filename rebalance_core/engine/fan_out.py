@@ -1,4 +1,4 @@
-"""Assignment of every input row to the groups it concerns, as row numbers by group."""
+"""Assigns every input row to the groups that it concerns, as row numbers by group."""
 
 from __future__ import annotations
 
@@ -18,13 +18,17 @@ from rebalance_core.model.queue import RETRY_TOPIC_PREFIX
 
 GROUP = ("cluster", "consumer_group")
 ROWS_PER_CHUNK = 20_000
-"""Input rows processed at once, so that their arrays fit the cache; groups stay whole."""
+"""How many input rows are processed at once; their arrays fit into the cache, and groups stay
+whole.
+"""
 
 
 def chunks(
     batches: Iterable[pa.RecordBatch], rows_per_chunk: int = ROWS_PER_CHUNK
 ) -> Iterator[pa.Table]:
-    """Yield consecutive rows as tables of whole groups, as small as ``rows_per_chunk`` allows."""
+    """Yield consecutive rows as tables of whole groups with at least ``rows_per_chunk`` rows where
+    possible.
+    """
     waiting: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
@@ -68,7 +72,7 @@ def of_types(rows: pa.Table, types: Sequence[str]) -> pa.Table:
 
 
 def subscribed(rows: pa.Table) -> pa.Table:
-    """Return (cluster, group, topic) of every topic that the rows name, in a list or singly."""
+    """Return (cluster, group, topic) for every topic that the rows name, singly or in a list."""
     rows = rows.combine_chunks()
     lists = rows["subscriptions"]
     parent = pc.list_parent_indices(lists)
@@ -86,18 +90,18 @@ def _named(topics: pa.Table) -> pa.Table:
 # Assignment of every input row to the groups it concerns, as row numbers by group.
 #
 # Consumer events, request modes and commits name their group. A topic event or a queue's offsets
-# concern the groups that ever subscribe to the topic; a broker event concerns those with a topic
-# ever configured on that broker.
+# concern all groups that subscribe to the topic at some time; a broker event concerns those with a
+# topic that is configured on the broker at some time.
 @dataclass(frozen=True, eq=False)
 class GroupedRows:
-    """The rows of all tables by group; a shared row appears once for each group it concerns.
+    """The rows of all tables by group; a row appears once for each group that it concerns.
 
     Attributes:
         clusters: Cluster of each group.
-        groups: Name of each group; groups are in the order of both.
+        groups: Name of each group, sorted by cluster and name.
         tables: The rows.
-        rows: By table: row numbers, those of one group together, in the order of groups.
-        first: By table: where the rows of each group begin, and the end; shape (groups + 1,).
+        rows: Row numbers by table, contiguous for each group and in the order of groups.
+        first: Where the rows of each group begin, by table, and the end; shape (groups + 1,).
     """
 
     clusters: pa.StringArray
@@ -110,7 +114,7 @@ class GroupedRows:
         return len(self.groups)
 
     def with_events_since(self, begin_ms: int) -> GroupedRows:
-        """Return the groups that an event from this moment on concerns."""
+        """Return the groups that an event at or after this moment concerns."""
         late = pc.greater_equal(self.tables[EVENTS]["event_ms"], begin_ms).to_numpy()
         before = np.concatenate([[0], np.cumsum(late[self.rows[EVENTS]])])
         first = self.first[EVENTS]
@@ -125,7 +129,7 @@ class GroupedRows:
         return GroupedRows(clusters, groups, self.tables, rows, starts)
 
     def chunks(self, rows_per_chunk: int) -> Iterator[tuple[int, int]]:
-        """Yield ranges of groups with at most ``rows_per_chunk`` rows, but at least a group."""
+        """Yield ranges of groups with at most ``rows_per_chunk`` rows, but at least one group."""
         total: Ints = sum((self.first[name] for name in self.first), np.zeros(1, np.int64))
         begin = 0
         while begin < len(self):
@@ -135,7 +139,7 @@ class GroupedRows:
             begin = end
 
     def tables_of(self, begin: int, end: int) -> dict[str, pa.Table]:
-        """Return the rows of a range of groups by table, each with its group's name."""
+        """Return the rows of a range of groups by table, with the name of the group in each row."""
         tables = {}
         for name, table in self.tables.items():
             first = self.first[name]
@@ -155,8 +159,8 @@ def fan_out(tables: Mapping[str, pa.Table], group_pattern: str | None = None) ->
     """Return the rows of the groups that have consumer events.
 
     Args:
-        tables: The used rows by table name; only cluster_events must be there.
-        group_pattern: SQL LIKE pattern of the selected groups; None: all.
+        tables: The used rows by table name; only cluster_events is required.
+        group_pattern: SQL LIKE pattern of the selected groups; None for all.
     """
     keys = _Keys(tables, group_pattern)
     topics = _with_retry_topics(_group_topics(tables, keys), keys)
@@ -172,7 +176,7 @@ def fan_out(tables: Mapping[str, pa.Table], group_pattern: str | None = None) ->
         order = np.argsort(group, kind="stable")
         sorted_rows[name] = row[order]
         first[name] = pointers(np.bincount(group, minlength=len(keys)))
-    # The text of a row is only wanted for an event that names an unknown member.
+    # Only an event that names an unknown member needs the text of its row.
     kept = {
         name: (table if name == EVENTS else without_text(table)).combine_chunks()
         for name, table in tables.items()
@@ -182,9 +186,10 @@ def fan_out(tables: Mapping[str, pa.Table], group_pattern: str | None = None) ->
 
 
 class OffsetsByTopic:
-    """Rows of queue_offsets by topic: some groups get those of their topics, a row once.
+    """Rows of queue_offsets by topic, of which a set of groups gets those of its topics, each row
+    once.
 
-    A row for each group that reads a topic would be a copy per group.
+    Rows by group would be copied for each group that reads a topic.
 
     Args:
         rows: The used rows of queue_offsets.
@@ -199,7 +204,7 @@ class OffsetsByTopic:
         self._first = pointers(np.bincount(code, minlength=len(self._places)))
 
     def of(self, tables: Mapping[str, pa.Table]) -> pa.Table:
-        """Return the rows of the topics that tables of whole groups name; no group is named."""
+        """Return the rows, without group names, of the topics that tables of whole groups name."""
         wanted = pc.unique(_flat(named_topics(tables)))
         number = pc.index_in(wanted, self._places).drop_null()
         number = np.sort(np.asarray(number).astype(np.int64))
@@ -212,7 +217,9 @@ def _places(cluster: pa.ChunkedArray, topic: pa.ChunkedArray) -> pa.ChunkedArray
 
 
 def named_topics(tables: Mapping[str, pa.Table]) -> pa.ChunkedArray:
-    """Return a text for each cluster and topic that tables of whole groups name, or may retry."""
+    """Return a text per cluster and topic that tables of whole groups name, including retry
+    topics.
+    """
     parts = []
     for name in (EVENTS, GROUPS):
         if name in tables:
@@ -236,12 +243,12 @@ def without_text(rows: pa.Table) -> pa.Table:
 
 
 Pairs = tuple[Ints, Ints]
-"""A row number and a group number each."""
+"""Row numbers and group numbers of equal length."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Interests:
-    """The groups interested in each key: sorted, distinct (key, group) pairs."""
+    """The groups interested in each key, as sorted, distinct (key, group) pairs."""
 
     key: Ints
     group: Ints
@@ -251,17 +258,19 @@ class _Interests:
         return cls(*distinct_pairs(key, group))
 
     def groups_of(self, key: Ints) -> Pairs:
-        """Return (row, group) for every group interested in the row's key; key -1 has no group."""
+        """Return (row, group) for every group interested in a row's key; no group is interested in
+        key -1.
+        """
         row, place = matching(self.key, key)
         return row, self.group[place]
 
 
 class _Keys:
-    """Names as codes: those of all tables are numbered together.
+    """Encodes the names of all tables with common codes.
 
     Args:
         tables: The used rows.
-        group_pattern: As of `fan_out`.
+        group_pattern: As in `fan_out`.
     """
 
     def __init__(self, tables: Mapping[str, pa.Table], group_pattern: str | None) -> None:
@@ -287,14 +296,14 @@ class _Keys:
         return len(self._numbers)
 
     def group(self, table: str) -> Ints:
-        """Return the number of the wanted group that each row names, or -1."""
+        """Return the number of the selected group that each row names, or -1."""
         key = self._group_key(table)
         place = np.searchsorted(self._numbers, key).clip(max=max(0, len(self) - 1))
         named = self._numbers[place] == key if len(self) else np.zeros(len(key), np.bool_)
         return np.where(named & (self._group[table] >= 0), place, -1)
 
     def own_rows(self, table: str) -> Pairs:
-        """Return (row, group number) of the rows that name a wanted group."""
+        """Return (row, group number) for the rows that name a selected group."""
         group = self.group(table)
         rows = np.flatnonzero(group >= 0)
         return rows, group[rows]
@@ -308,12 +317,12 @@ class _Keys:
         return np.where(topic < 0, -1, cluster * len(self._topics) + topic)
 
     def is_type(self, *types: str) -> Bools:
-        """Return whether each row of cluster_events is of these types."""
+        """Return whether each row of cluster_events has one of these types."""
         of_type: Bools = _flat(pc.is_in(self.type, pa.array(types))).to_numpy(zero_copy_only=False)
         return of_type
 
     def topic_codes(self, names: pa.StringArray) -> Ints:
-        """Return the codes of topics; -1 for a topic that no table names."""
+        """Return the codes of topics, -1 for a topic that no table names."""
         codes: Ints = pc.fill_null(pc.index_in(names, self._topics), -1).to_numpy()
         return codes.astype(np.int64)
 
@@ -330,9 +339,9 @@ class _Keys:
         """Return the distinct names of a column in these tables, and the codes by table.
 
         Args:
-            column: Its name.
-            tables: Those that have it; a table that is not there has no rows.
-            lists: More names, in lists; their codes are by table and ``[]``.
+            column: The column's name.
+            tables: The tables that have it; a missing table has no rows.
+            lists: Further names, in lists; their codes are keyed by table name and ``[]``.
         """
         arrays = {
             name: _flat(self._tables[name][column]) for name in tables if name in self._tables
@@ -343,7 +352,9 @@ class _Keys:
 
 
 def _group_topics(tables: Mapping[str, pa.Table], keys: _Keys) -> _Interests:
-    """Return each group's interest in every (cluster, topic) that it ever subscribes."""
+    """Return each group's interest in every (cluster, topic) to which it subscribes at some
+    time.
+    """
     subscribing = keys.is_type(events.CONSUMER_JOIN, events.SUBSCRIBE)
     group = np.where(subscribing, keys.group(EVENTS), -1)
     lists = _flat(tables[EVENTS]["subscriptions"])
@@ -360,7 +371,7 @@ def _group_topics(tables: Mapping[str, pa.Table], keys: _Keys) -> _Interests:
 
 
 def _listed(lists: pa.ListArray, codes: Ints, group: Ints) -> tuple[Ints, Ints]:
-    """Return the topic codes in the lists of rows that have a group, and the group of each."""
+    """Return the topic codes in the lists of rows with a group, and the group of each code."""
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
     of = np.repeat(group, lengths)
     return codes[of >= 0], of[of >= 0]
@@ -379,7 +390,9 @@ def _with_retry_topics(topics: _Interests, keys: _Keys) -> _Interests:
 
 
 def _event_rows(rows: pa.Table, keys: _Keys, topics: _Interests) -> Pairs:
-    """Return (row, group) of events: the group's own, and those of its topics and their brokers."""
+    """Return (row, group) for events: the group's own, and those of its topics and their
+    brokers.
+    """
     of_group, of_topic = keys.is_type(*events.GROUP_EVENTS), keys.is_type(*events.TOPIC_EVENTS)
     named = np.where(of_group, keys.group(EVENTS), -1)
     own_rows = np.flatnonzero(named >= 0)
@@ -398,7 +411,7 @@ def _event_rows(rows: pa.Table, keys: _Keys, topics: _Interests) -> Pairs:
 
 
 def distinct_pairs(first: Ints, second: Ints) -> tuple[Ints, Ints]:
-    """Return the distinct pairs of two codes, sorted; both are 0 or more.
+    """Return the distinct pairs of two non-negative codes, sorted.
 
     >>> distinct_pairs(np.array([7, 0, 7]), np.array([1, 2, 1]))
     (array([0, 7]), array([2, 1]))

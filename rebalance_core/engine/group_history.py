@@ -1,4 +1,4 @@
-"""Rows of one group, as Arrow hands them over, to the replay's history."""
+"""Converts the Arrow rows of a group into the replay's history."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _SETTING_FIELDS = tuple(f.name for f in fields(GroupSettings))
 
 
 def strategy_for(key: StrategyKey) -> AllocationStrategy:
-    """Return the strategy of a (text, client version); a quarantined input has only valid texts."""
+    """Return the strategy of a (text, client version); checked input has only valid texts."""
     return parse_strategy(key[0], version=key[1])
 
 
@@ -55,8 +55,8 @@ def history_of(
 
     Args:
         tables: the rows of one group, by table.
-        options: state whether tables of offsets exist, so that a missing row has a meaning; None:
-            they do not exist.
+        options: state whether the tables of offsets exist, which gives a missing row its meaning;
+            None if they do not.
     """
     events = with_text(INPUT_TABLES["cluster_events"], tables["cluster_events"])
     tables_with_events = {**tables, "cluster_events": events}
@@ -68,7 +68,9 @@ def history_of(
     commits = tuple(map(_committed_offset, rows.get("committed_offsets", [])))
     return GroupHistory(
         cluster=first["cluster"],
-        consumer_group=cast("str", first["consumer_group"]),  # fan_out gives each row its group
+        consumer_group=cast(
+            "str", first["consumer_group"]
+        ),  # fan_out has filled in the group of each row
         settings=_settings(rows.get("consumer_groups", [])),
         events=tuple(map(event_of, rows["cluster_events"])),
         queue_offsets=offsets if options and options.queue_offsets_given else None,

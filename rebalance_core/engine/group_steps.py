@@ -1,7 +1,7 @@
-"""A simulation of one group in steps: its epochs, their owners, and start offsets.
+"""Simulates a group in steps: its epochs, their owners, and start offsets.
 
-Each step's rows are those of the ledger's table, with additional columns that the next step needs:
-the events of each epoch, how each holding begins and ends, and the history on which starts depend.
+The rows of each step are those of a ledger table, with additional columns for the next step: the
+events of each epoch, how each holding begins and ends, and the history on which starts depend.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from rebalance_core.model.queue import RETRY_TOPIC_PREFIX
 EPOCHS, OWNERSHIP, DIFFS, PULL_STARTS = "epochs", "ownership", "diffs", "pull_starts"
 QUEUE_OF_CLIENT = ("topic", "broker_name", "queue_id", "client_id")
 CHANGE = ("earliest_ms", "latest_ms", "other_client_id", "kind", "cause")
-"""Columns of ``diffs`` that do not follow from the row of an ownership interval."""
+"""Columns of ``diffs`` that cannot be derived from an ownership interval."""
 HISTORY = ("events", "settings")
-"""What happened to a group, and its settings: the last columns of a step's rows."""
+"""The last columns of a step's rows: what happened to the group, and its settings."""
 EVENT_COLUMNS = INPUT_TABLES[EVENTS].column_names
 SETTING_COLUMNS = INPUT_TABLES[GROUPS].column_names
 
@@ -66,13 +66,13 @@ def added_columns(name: str) -> tuple[str, ...]:
 
 
 TOPICS = "topics"
-"""Rows of cluster, group and topic: the topics that a group reads."""
+"""The table of (cluster, group, topic) that groups read."""
 Addressed = Iterator[tuple[str, str | None, str, pa.Table]]
-"""Cluster, group, table and rows; without a group for the whole cluster."""
+"""Cluster, group, table and rows; the group is None for rows that concern the whole cluster."""
 
 
 def addressed(name: str, rows: pa.Table) -> Addressed:
-    """Yield rows of an input table, or of ``diffs``, with the group or the cluster that they
+    """Yield the rows of an input table or of ``diffs`` with the group or the cluster that they
     concern, and the topics that groups read.
     """
     of_cluster: dict[str, pa.Table] = {}
@@ -97,12 +97,13 @@ def addressed(name: str, rows: pa.Table) -> Addressed:
 
 
 def shared_rows(parts: Mapping[str, pa.Table]) -> Iterator[tuple[str, str, pa.Table]]:
-    """Yield the cluster-level rows for each group that they may concern, with their table.
+    """Yield the cluster-level rows, with their table, for each group that they may concern.
 
-    `fan_out` decides later: here a broker's event goes to all groups that read any topic there.
+    A broker's event goes to all groups that read any topic on the broker; `fan_out` makes the final
+    decision.
 
     Args:
-        parts: Rows of one cluster without a group, by table; missing tables have no rows.
+        parts: The rows of a cluster that name no group, by table; missing tables have no rows.
     """
     if TOPICS not in parts:
         return
@@ -153,14 +154,15 @@ def _for_groups(
 
 
 def epochs_of(events: pa.Table, settings: pa.Table) -> pa.Table:
-    """Return the epochs of one group, each with the events from its beginning on.
+    """Return the epochs of a group, each with the events that belong to it.
 
     Args:
-        events: Used rows of ``cluster_events`` that concern the group, and maybe others.
-        settings: Its row of ``consumer_groups``, or none.
+        events: Used rows of ``cluster_events`` that concern the group, possibly among others.
+        settings: Its row of ``consumer_groups``, if any.
 
     Returns:
-        `step_schema` of ``epochs``, by number. The first one also has the events before it.
+        Rows with the `step_schema` of ``epochs``, in order. The first epoch also has the events
+        before it.
     """
     grouped = _grouped({EVENTS: events, GROUPS: settings})
     epochs = _rows(grouped, (EPOCHS,))[EPOCHS].sort_by("epoch")
@@ -179,19 +181,19 @@ def epochs_of(events: pa.Table, settings: pa.Table) -> pa.Table:
 
 
 def ownership_of(epochs: pa.Table) -> pa.Table:
-    """Return who owns the queues of one group, and how each holding begins and ends.
+    """Return the owners of a group's queues, and how each holding begins and ends.
 
     Args:
-        epochs: ``cluster``, ``consumer_group``, ``epoch`` and `HISTORY` of `epochs_of`, from the
-            first epoch on, in any order.
+        epochs: ``cluster``, ``consumer_group``, ``epoch`` and `HISTORY` of `epochs_of` for all
+            epochs from the first on, in any order.
 
     Returns:
-        `step_schema` of ``ownership``. ``begins`` is null unless an ADD begins the holding,
-        ``ends`` unless a DROP ends it. The first holding that an ADD begins carries the group's
-        history.
+        Rows with the `step_schema` of ``ownership``. ``begins`` is null unless an ADD begins the
+        holding, and ``ends`` unless a DROP ends it. The first holding that an ADD begins carries
+        the group's history.
 
     Raises:
-        InputRefused: An epoch is missing or there twice.
+        InputRefused: An epoch is missing or occurs twice.
     """
     epochs = epochs.sort_by("epoch")
     numbers = epochs["epoch"].to_numpy()
@@ -222,13 +224,13 @@ def ownership_of(epochs: pa.Table) -> pa.Table:
 
 
 def starts_of(diffs: pa.Table, offsets: pa.Table | None, commits: pa.Table | None) -> pa.Table:
-    """Return where the new owners of some changes of one group start.
+    """Return the start offsets of the new owners in changes of a group.
 
     Args:
-        diffs: The columns of ``diffs`` and `HISTORY`, as `ownership_of` states changes; not all
-            need be there.
-        offsets: Rows of ``queue_offsets`` of the group's topics; None: the table is not given.
-        commits: Its rows of ``committed_offsets``; None: the table is not given.
+        diffs: Changes with the columns of ``diffs`` and `HISTORY`, as `ownership_of` returns them;
+            not all changes are needed.
+        offsets: Rows of ``queue_offsets`` for the group's topics; None without that table.
+        commits: The group's rows of ``committed_offsets``; None without that table.
 
     Raises:
         InputRefused: The row that carries the group's history is missing.
@@ -255,8 +257,8 @@ def starts_of(diffs: pa.Table, offsets: pa.Table | None, commits: pa.Table | Non
 
 
 def unknown_members_of(events: pa.Table, settings: pa.Table) -> pa.Table:
-    """Return the rows of ``rejected`` for events of one group that name no member; arguments as of
-    `epochs_of`.
+    """Return the rows of ``rejected`` for events of a group that name no existing member; the
+    arguments are those of `epochs_of`.
     """
     return _rows(_grouped({EVENTS: events, GROUPS: settings}), (REJECTED,))[REJECTED]
 
@@ -277,7 +279,7 @@ def _grouped(tables: Mapping[str, pa.Table]) -> GroupedRows:
 
 
 def _rows(grouped: GroupedRows, wanted: Sequence[str]) -> dict[str, pa.Table]:
-    """Return the rows of some tables, those of the replay among them."""
+    """Return the rows of the requested tables, including those of the replay."""
     tables = {name: [LEDGER_TABLES[name].arrow_schema().empty_table()] for name in wanted}
     if len(grouped):
         rows = grouped.tables_of(0, len(grouped))
@@ -303,7 +305,7 @@ def _matching(owned: pa.Table, at: str, changes: pa.Table, action: str) -> pa.Ar
 
 
 def _structs(rows: pa.Table) -> pa.StructArray:
-    """Return the rows as structs, each of whose fields may be null."""
+    """Return the rows as structs with nullable fields."""
     rows = rows.combine_chunks()
     arrays = [
         column.chunk(0) if column.num_chunks else pa.nulls(0, column.type)
@@ -314,7 +316,7 @@ def _structs(rows: pa.Table) -> pa.StructArray:
 
 
 def _one(rows: pa.StructArray, count: int) -> pa.StructArray:
-    """Return the only row repeated that many times; null: there is no row."""
+    """Return the only row, repeated ``count`` times, or nulls if there is no row."""
     if not len(rows):
         return pa.nulls(count, rows.type)
     return rows.take(pa.array(np.zeros(count, np.int64)))

@@ -1,4 +1,4 @@
-"""A pass over some groups that yields the rows of every ledger table and computes owners once."""
+"""Yields the rows of every ledger table for a set of groups, computing owners only once."""
 
 import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -39,12 +39,12 @@ from rebalance_core.replay.history import GroupHistory
 
 @dataclass(frozen=True, eq=False)
 class HistoriesOfSharedInstances:
-    """Histories of groups, each with those of the groups that share its client instances.
+    """The histories of groups and of the groups that share their client instances.
 
     Attributes:
         rows: the rows of the selected groups and of all groups that share their instances.
-        sharing_groups: by group, as of `groups_sharing_with`.
-        options: of `history_of`.
+        sharing_groups: the groups that share instances with each, from `groups_sharing_with`.
+        options: the options for `history_of`.
     """
 
     rows: GroupedRows
@@ -55,8 +55,8 @@ class HistoriesOfSharedInstances:
     def of_tables(
         cls, tables: Mapping[str, pa.Table], options: EngineOptions, pattern: str | None = None
     ) -> "HistoriesOfSharedInstances":
-        """Return the histories of checked tables; a SQL LIKE pattern limits the rows if no
-        groups share instances.
+        """Return the histories in checked tables, limited by a SQL LIKE pattern if no groups share
+        instances.
         """
         sharing_groups = groups_sharing_with(joins_of(tables[EVENTS]))
         return cls(fan_out(tables, None if sharing_groups else pattern), sharing_groups, options)
@@ -98,12 +98,12 @@ REPLAYED = Table(
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Groups, or a part of a single group, prepared for the kernels.
+    """Groups, or a part of one group, prepared for the kernels.
 
     Attributes:
-        part: Which of their queues.
+        part: Which of their queues to compute.
         groups: The input of the kernels.
-        rows: By table, rows that do not come from the kernels; `REPLAYED` has groups and reasons.
+        rows: Rows that do not come from the kernels, by table; `REPLAYED` has groups and reasons.
     """
 
     part: Part
@@ -117,13 +117,13 @@ def prepare_tables(
     wanted: Iterable[str],
     part: Part = WHOLE,
 ) -> Prepared:
-    """Prepare groups for the kernels, and make the rows that do not come from the kernels.
+    """Prepare groups for the kernels, and compute the rows that do not come from the kernels.
 
     Args:
         tables: The rows of the groups, by table.
         options: See `EngineOptions`.
-        wanted: Tables that rows of the replay are wanted of.
-        part: Which of their queues.
+        wanted: The tables to compute by the replay.
+        part: Which of their queues to compute.
     """
     wanted = tuple(wanted)
     prepared = prepare_groups(read_encoded_groups(tables, options, strategy_for))
@@ -146,7 +146,9 @@ def prepare_tables(
 
 
 def _of_part(rows: pa.RecordBatch, part: Part) -> pa.RecordBatch:
-    """Return the rows about queues of a part; the commits of others are not in its task."""
+    """Return the rows about queues of a part, whose task does not have the commits of other
+    queues.
+    """
     turn = turns_of(rows["topic"], rows["broker_name"])
     queue_id = rows["queue_id"].to_numpy().astype(np.int64)
     return rows.filter(pa.array(part_of(turn, queue_id, part.parts, part.block) == part.number))
@@ -155,7 +157,7 @@ def _of_part(rows: pa.RecordBatch, part: Part) -> pa.RecordBatch:
 def _ledgers(
     prepared: PreparedGroups, tables: Mapping[str, pa.Table], options: EngineOptions
 ) -> Iterator[GroupLedger]:
-    """Yield the replay's ledger of each group that the kernels do not take."""
+    """Yield the replay's ledger of each group that the kernels cannot process."""
     names = prepared.encoded.names
     for group in np.flatnonzero(prepared.reason != REGULAR).tolist():
         rows = _rows_of(tables, names.clusters[group], names.groups[group])
@@ -199,7 +201,9 @@ def _replayed(prepared: PreparedGroups) -> pa.RecordBatch:
 
 
 def _unknown_members(prepared: PreparedGroups, rows: pa.Table) -> pa.RecordBatch:
-    """Return the rows of ``rejected``: events of regular groups about a process that is absent."""
+    """Return the rows of ``rejected`` for events of regular groups about a process that does not
+    exist.
+    """
     events = prepared.encoded.events
     unknown = prepared.membership.unknown
     unknown = unknown[prepared.reason[events.group[unknown]] == REGULAR]
@@ -209,13 +213,14 @@ def _unknown_members(prepared: PreparedGroups, rows: pa.Table) -> pa.RecordBatch
 
 
 LedgerRows = Iterator[tuple[str, pa.RecordBatch]]
-"""The name of a table and rows for it."""
+"""Batches of rows, each with the name of its table."""
 
 BY_QUEUE = ("ownership", "diffs", "pull_starts", "pop_starts")
-"""Tables with rows for single queues, of which each part of a giant group has its own."""
+"""Tables with a row per queue; each part of a giant group yields its own rows."""
 MOST_KEPT_CELLS = 1 << 21
-"""With more cells than this, owners are recomputed for each table: at 8 bytes or more per cell they
-would not fit next to the rows."""
+"""With more cells than this, owners are recomputed for each table, because at 8 bytes or more per
+cell they would not fit into memory beside the rows.
+"""
 REFERENCE_REASON = "REFERENCE"
 
 
@@ -238,11 +243,11 @@ def rows_of(
     """Yield the rows of all ledger tables, and of `REPLAYED`; ``epochs`` come first.
 
     Args:
-        made: groups with the rows of the replay of every ledger table. Rows without a queue come
-            with the first part of a group.
-        wanted: the tables that rows of the kernels are wanted of.
-        names_encoded: rows of the kernels have coded names, as `kernels.ledger` describes; those of
-            the replay never do.
+        made: prepared groups, with the replay's rows of every ledger table. Rows without a queue
+            come with the first part of a group.
+        wanted: the tables to compute by the kernels.
+        names_encoded: whether rows of the kernels have encoded names, as `kernels.ledger`
+            describes; rows of the replay never do.
     """
     kept = _CachedHoldings if len(wanted) > 1 else Holdings
     part, prepared = made.part, made.groups
@@ -306,12 +311,12 @@ class _CachedHoldings(Holdings):
             self._kept = kept
 
 
-# The rows of a ledger that touch [from_ms, to_ms), and begin after the opening state; a metric goes
-# with its epoch.
+# The rows of a ledger that overlap [from_ms, to_ms) and begin after the opening state; metrics
+# follow their epochs.
 _OF_EPOCHS = ("group_metrics", "pop_metrics")
-"""Tables whose rows go with their epoch."""
+"""Tables whose rows follow their epoch."""
 _WITHOUT_TIMES = "queue_states"
-"""The table of intervals that has epochs but no times."""
+"""The table whose intervals have epochs but no times."""
 _EPOCH = (*GROUP, "epoch")
 
 
@@ -321,10 +326,10 @@ def within(
     """Yield the rows of a `ledger_pass` that lie in the time range, in their order.
 
     Args:
-        rows: the epochs of a group come before its metrics.
-        options: its ``from_ms`` and ``to_ms``; None: no bound.
-        state_end_ms: the end of the opening state, which has the rows that begin before it; None:
-            there is none.
+        rows: rows in which the epochs of a group precede its metrics.
+        options: ``from_ms`` and ``to_ms`` are the range; None is unbounded.
+        state_end_ms: the end of the opening state, which already has the rows that begin before it;
+            None without an opening state.
     """
     if options.from_ms is None and options.to_ms is None and state_end_ms is None:
         yield from rows
@@ -354,13 +359,17 @@ def _of_epochs(metrics: pa.Table, epochs: list[pa.Table]) -> pa.Table:
 
 
 def _meeting_epochs(intervals: pa.Table, epochs: list[pa.Table]) -> pa.Table:
-    """Return the intervals that contain any of these epochs; those of a group follow each other."""
+    """Return the intervals that contain any of these epochs; the intervals of a group are
+    contiguous.
+    """
     shown = (
         pa.concat_tables(epochs)
         .group_by(list(GROUP))
         .aggregate([("epoch", "min"), ("epoch", "max")])
     )
-    numbers = pa.array(range(intervals.num_rows), pa.int64())  # of no rows it has no type by itself
+    numbers = pa.array(
+        range(intervals.num_rows), pa.int64()
+    )  # without rows, pyarrow cannot infer the type
     spans = intervals.select([*GROUP, "from_epoch", "to_epoch"]).append_column("_row", numbers)
     met = spans.join(shown, keys=list(GROUP), join_type="inner").filter(
         (pc.field("from_epoch") <= pc.field("epoch_max"))
@@ -376,7 +385,7 @@ def _beginning_in(intervals: pa.Table, epochs: list[pa.Table]) -> pa.Table:
 
 
 def _begins(name: str, state_end_ms: int | None) -> pc.Expression:
-    """Return the condition of rows that begin after the opening state."""
+    """Return the filter for rows that begin after the opening state."""
     columns = SIMULATED_TABLES[name].column_names
     start = pc.field("from_ms" if "from_ms" in columns else "change_ms")
     return pc.scalar(True) if state_end_ms is None else start >= state_end_ms
@@ -414,15 +423,16 @@ def bucket_pass(
     """Yield the rows of ledger tables for a bucket, some groups at a time.
 
     Args:
-        tables: The rows that `routing.Routing.split` gave the bucket; a table without rows may be
-            missing.
-        giants: The groups that this bucket makes a part of.
+        tables: The rows that `routing.Routing.split` assigned to the bucket; a table without rows
+            may be missing.
+        giants: The groups of which this bucket computes a part.
         engine: See `EngineOptions`.
-        options: Of the simulation.
-        names_encoded: See `rows_of`; the input of a `TableWriter`.
-        state_end_ms: As of `within`; groups without a later event have no later row.
-        progress: Called with how many groups are done, of how many.
-        wanted: The tables, in the contract's order; ``epochs`` among them where times are bounded.
+        options: The simulation's options.
+        names_encoded: See `rows_of`; suits a `TableWriter`.
+        state_end_ms: As in `within`; groups without a later event have no later row.
+        progress: Called with the numbers of finished groups and of all groups.
+        wanted: The tables, in the contract's order; they must include ``epochs`` if times are
+            bounded.
     """
     of_groups = {name: rows for name, rows in tables.items() if name != OFFSETS}
     offsets = OffsetsByTopic(tables[OFFSETS]) if OFFSETS in tables else None

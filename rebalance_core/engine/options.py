@@ -1,4 +1,4 @@
-"""Options of a simulation, and a forecast of how it would end for the rows of its input."""
+"""Options of a simulation, and a forecast of whether it would accept the rows of its input."""
 
 import re
 from collections.abc import Callable, Container, Mapping, Sequence
@@ -25,12 +25,13 @@ ENGINES = (VECTORIZED, REFERENCE)
 class SimulationOptions:
     """Options of a simulation.
 
-    ``strategy`` replaces every group's and member's own: a text, or a custom object, of which the
-    text is kept (`rebalance_core.register_strategy`); ``group`` is a glob (``*``, ``?``) of the
-    selected groups; rows that lie wholly outside [from_ms, to_ms) are left out of the output, not
-    of the history. ``tables``: those of the ledger that are wanted; None: all. ``rejected`` is
-    always there. ``partitions``: tasks on Spark; None: as many as the rows need. The last two, as
-    settings of the command, are for `simulate` of Python; a job has its `LedgerConfig`.
+    ``strategy`` replaces the strategies of all groups and members; it is a text or a custom object,
+    of which only the text is kept (`rebalance_core.register_strategy`). ``group`` is a glob (``*``,
+    ``?``) of the selected groups. Rows entirely outside [from_ms, to_ms) are left out of the output
+    but not of the history. ``tables`` are the ledger tables to compute, None for all; ``rejected``
+    is always included. ``partitions`` is the number of tasks on Spark; None for as many as the rows
+    need. The last two, like the settings of the command, are for `simulate` of Python; a job has
+    its `LedgerConfig`.
     """
 
     engine: str = VECTORIZED
@@ -71,7 +72,7 @@ def chosen_tables(options: SimulationOptions) -> tuple[str, ...]:
     """Return the ledger tables that a simulation writes, in the contract's order.
 
     Raises:
-        UsageError: No table is named, or an unknown one.
+        UsageError: No table is named, or a table is unknown.
     """
     if options.tables is None:
         return tuple(LEDGER_TABLES)
@@ -88,8 +89,8 @@ def engine_options(
     """Return the options for the kernels.
 
     Args:
-        tables: names of the input tables there are.
-        options: the simulation's options; None: the usual ones.
+        tables: names of the existing input tables.
+        options: the simulation's options; None for the defaults.
     """
     options = options or SimulationOptions()
     return EngineOptions(
@@ -101,12 +102,13 @@ def engine_options(
 
 
 def group_pattern(options: SimulationOptions) -> str | None:
-    """Return the SQL LIKE pattern of the selected groups; None: all."""
+    """Return the SQL LIKE pattern of the selected groups, or None for all."""
     return None if options.group is None else like_pattern(options.group)
 
 
 def like_pattern(glob: str) -> str:
-    r"""Return a glob with ``*`` and ``?`` as an SQL LIKE pattern; all else stands for itself.
+    r"""Return a glob with ``*`` and ``?`` as an SQL LIKE pattern; all other characters stand for
+    themselves.
 
     >>> print(like_pattern("GID_*"))
     GID\_%
@@ -127,7 +129,7 @@ def matches(glob: str, name: str) -> bool:
 
 
 WORST_GROUPS = 5
-"""Groups that a summary lists by default."""
+"""How many groups a summary lists by default."""
 
 
 @dataclass(frozen=True)
@@ -148,9 +150,10 @@ class RowForecast:
     """The predicted outcome of a run's row checks.
 
     Attributes:
-        counts: Rows of each input table; without a refusal those that the replay rejects count.
-        complaints: What is wrong with them.
-        refusal: The error that the run would raise; None: the rows let it continue.
+        counts: Numbers of rows and bad rows of each input table; without a refusal, bad rows
+            include those that the replay rejects.
+        complaints: What is wrong with the rows.
+        refusal: The error that the run would raise; None if it would continue.
     """
 
     counts: Mapping[str, RowCounts]
@@ -175,7 +178,7 @@ def refuse_rejected(
         counts: from the checks.
         rejected: all rows of ``rejected``.
         limits: limits on bad rows.
-        complaints: the reasons in a refusal; None: the issues of the rejected rows.
+        complaints: returns the reasons for a refusal; None uses the issues of the rejected rows.
 
     Returns:
         The counts, including events that name a nonexistent member.
@@ -192,7 +195,7 @@ def row_forecast(
     refuse: Callable[[], object],
     simulated: Callable[[], Rejections],
 ) -> RowForecast:
-    """Return how a run would end because of its rows, after the same checks but without writing.
+    """Return whether a run would accept its rows, after the same checks but without writing.
 
     Args:
         counts: from the checks.

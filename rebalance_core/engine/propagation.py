@@ -1,4 +1,4 @@
-"""Propagation of changes through groups in many futures, as one process and Spark both run it."""
+"""Propagation of changes through groups in many futures, for a single process and for Spark."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from rebalance_core.timing.vectorized.checkpoints import Checkpoints
 from rebalance_core.timing.vectorized.reference_only import REGULAR
 
 SEEDS = 1_000
-"""With this many, p99 has ten futures beyond it."""
+"""The default number of futures, of which ten lie beyond p99."""
 HANDOVER_SEEDS = 10
-"""Futures to examine individually; their rows are a hundredth of what 1,000 seeds would write."""
+"""How many futures have rows of their own, a hundredth of the rows of 1,000 futures."""
 
 
 @dataclass(frozen=True)
@@ -41,14 +41,14 @@ class PropagationOptions:
     """Options of simulated time.
 
     Attributes:
-        seeds: How many futures.
-        first_seed: The first of them; others follow by number.
-        handover_seeds: Of how many of them ``handovers`` has rows, from the first on.
-        holder_seeds: Of how many of them ``holders`` has rows, from the first on.
-        group: A glob (``*``, ``?``) of the selected groups; None: all.
+        seeds: The number of futures.
+        first_seed: The seed of the first future; the others follow by number.
+        handover_seeds: How many futures, from the first on, have rows in ``handovers``.
+        holder_seeds: How many futures, from the first on, have rows in ``holders``.
+        group: A glob (``*``, ``?``) of the selected groups; None for all.
         max_queue_nums: The most queues that a topic may have on a broker.
-        from_ms: Totals cover changes from then on; None: from the first.
-        to_ms: And before then; None: to the last.
+        from_ms: Totals cover changes at or after this; None for all.
+        to_ms: Totals cover changes before this; None for all.
         clock: The assumptions about timers, notices, name servers and handlers.
     """
 
@@ -79,11 +79,11 @@ class PropagationOptions:
 
 
 PIECE_STEPS = 500_000
-"""Changes x members x seeds per piece: some seconds of work."""
+"""Changes x members x seeds per piece, which take some seconds."""
 STEPS_ONE_BY_ONE = 30
-"""Cost of a step in futures that are played one after another, relative to other steps."""
+"""Relative cost of a step in futures that are played one by one."""
 SLICE_ROWS = 1_000_000
-"""Estimated rows of an ownership log that are measured at once: 200 MB with all arrays."""
+"""Estimated rows of an ownership log that are measured at once; 200 MB with all arrays."""
 
 
 NO_EXTENT = Extent(0, 0, 0)
@@ -91,7 +91,7 @@ NO_EXTENT = Extent(0, 0, 0)
 
 @dataclass(frozen=True)
 class Survey:
-    """The amount of simulation for a group.
+    """How much simulation a group needs.
 
     Attributes:
         cluster: Its cluster.
@@ -100,12 +100,12 @@ class Survey:
             are unknown.
         steps: Sum over the changes of the number of members at that time.
         shared_topics: Topics left out because members share their queues.
-        broadcasts: No queue is handed over.
-        unknown: A member's subscriptions are unknown.
-        reason: Why its futures are played singly; `REGULAR`: all at once.
-        extent: The sizes that its costs grow with.
-        start_up: How long a ``start()`` takes; None: the group has no member.
-        rejected: Rows of ``rejected``: events that name a process that does not exist.
+        broadcasts: Whether it broadcasts, so that no queue is handed over.
+        unknown: Whether a member's subscriptions are unknown.
+        reason: Why its futures are played one by one; `REGULAR` if they are played together.
+        extent: The sizes that determine its costs.
+        start_up: How long a ``start()`` takes; None without members.
+        rejected: Rows of ``rejected`` for events that name a process that does not exist.
     """
 
     cluster: str
@@ -121,15 +121,15 @@ class Survey:
     rejected: tuple[dict[str, Any], ...] = field(default=(), repr=False)
 
     def parts(self, options: PropagationOptions) -> int:
-        """Return into how many pieces the group's seeds are divided."""
+        """Return the number of pieces into which the group's seeds are divided."""
         cost = self.steps * (1 if self.reason == REGULAR else STEPS_ONE_BY_ONE)
         wanted = -(-cost * options.seeds // PIECE_STEPS)
         return max(1, min(wanted, options.seeds))
 
 
 def is_unknown(history: GroupHistory) -> bool:
-    """Return whether the owners are unknown, because no row states a member's subscriptions or
-    its way of dividing is unknown.
+    """Return whether the owners are unknown, because a member's subscriptions or its way of
+    allocating are unknown.
     """
     settings = history.settings
     joins = [event for event in history.events if event.event_type == CONSUMER_JOIN]
@@ -169,10 +169,10 @@ def played(
     """Yield the measures of some futures of a group, played a slice of seeds at a time.
 
     Args:
-        history: Of the group.
-        options: Assumptions, and the seeds whose hand-overs are wanted.
+        history: The group's history.
+        options: Assumptions, and the seeds with rows in ``handovers``.
         seeds: The futures to play.
-        timeline: Of the history and clock; None: it is built.
+        timeline: The timeline of the history and clock; None builds it.
         checkpoints: As in `play_seeds`.
     """
     if timeline is None:
@@ -218,7 +218,7 @@ def _members(timeline: GroupTimeline) -> np.ndarray:
 SLOWEST = 10
 """Maximum number of changes that a summary lists."""
 DIGITS = 3
-"""Precision of sums of seconds, because carriers add in different orders."""
+"""Decimal places of sums of seconds, which runtimes add in different orders."""
 SUMMARY_COLUMNS = (
     "cluster",
     "consumer_group",
@@ -233,7 +233,7 @@ SUMMARY_COLUMNS = (
 )
 
 OF_CAUSE = ("convergence_ms_p99", "orphan_queue_seconds", "double_queue_seconds")
-"""The figures of a cause's changes: maxima, and sums."""
+"""The figures of a cause's changes: a maximum, and sums."""
 
 
 class PropagationFacts:
@@ -259,7 +259,7 @@ class PropagationFacts:
         self._slowest = nsmallest(SLOWEST, [*self._slowest, *other._slowest], key=slowness)
 
     def totals(self) -> dict[str, Any]:
-        """Return totals for people and programs: ``causes`` and ``slowest``, the worst first."""
+        """Return the totals ``causes`` and ``slowest``, the worst first."""
         causes = []
         for name, changes in self._causes.items():
             p99, orphan, double = zip(*changes, strict=True)
@@ -274,7 +274,7 @@ class PropagationFacts:
 
 
 def slowness(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the sort key of a change; changes with the slowest 99th percentile come first."""
+    """Return the sort key that puts changes with the slowest 99th percentile first."""
     return (
         -row["convergence_ms_p99"],
         -row["orphan_queue_seconds"],
@@ -285,7 +285,7 @@ def slowness(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def survey_facts(surveys: Iterable[Survey]) -> dict[str, Any]:
-    """Return the amount of simulation and the omissions, over all groups."""
+    """Return the amount of simulation and what is left out, over all groups."""
     all_surveys = list(surveys)
     reasons = Counter(survey.reason for survey in all_surveys if survey.reason != REGULAR)
     return {
@@ -300,8 +300,8 @@ def survey_facts(surveys: Iterable[Survey]) -> dict[str, Any]:
 
 
 def start_up_facts(surveys: Sequence[Survey]) -> dict[str, Any]:
-    """Return ``start_up``, that of the group with the most brokers, and ``extrapolated``: what
-    exceeds the measured range in some group, each with the largest of these.
+    """Return ``start_up`` of the group with the most brokers, and ``extrapolated``: the sizes that
+    exceed the measured range in some group, each with its largest value.
     """
     starts = [(survey.start_up, survey) for survey in surveys if survey.start_up is not None]
     slowest = max(

@@ -1,6 +1,4 @@
-"""The topics that an input's groups read, and the routing of rows to tasks; giant groups in
-parts.
-"""
+"""Finds the topics that an input's groups read, and routes rows to tasks, dividing giant groups."""
 
 from __future__ import annotations
 
@@ -47,18 +45,18 @@ _QUEUES = pa.schema(
 
 @dataclass(frozen=True, eq=False)
 class Interests(PackedTables):
-    """Topics and queues that groups read.
+    """The topics and queues that groups read.
 
     Attributes:
-        groups: cluster, consumer_group and their consumer events, for groups that have some.
-        joins: cluster, consumer_group and how many of these are joins.
-        topics: cluster, consumer_group and each topic it ever subscribes, once.
-        queues: cluster, topic, broker_name and the most queues ever configured there.
-        seen: cluster, topic and broker_name that the ends of queues name, once.
-        brokers: cluster and broker_name that TOPIC_CONFIG or BROKER_UP names, once.
-        about: cluster and broker_name that any other event names, once.
-        commits: cluster, consumer_group and how many rows of committed_offsets it has.
-        observations: cluster, topic and how many rows of queue_offsets it has.
+        groups: cluster, consumer_group and the number of consumer events, for groups that have any.
+        joins: cluster, consumer_group and the number of joins among these.
+        topics: distinct cluster, consumer_group and topic to which it subscribes at some time.
+        queues: cluster, topic, broker_name and the largest number of queues configured there.
+        seen: distinct cluster, topic and broker_name in end offsets of queues.
+        brokers: distinct cluster and broker_name in TOPIC_CONFIG or BROKER_UP.
+        about: distinct cluster and broker_name in any other event.
+        commits: cluster, consumer_group and its number of rows in committed_offsets.
+        observations: cluster, topic and its number of rows in queue_offsets.
     """
 
     SCHEMAS: ClassVar = {
@@ -117,16 +115,16 @@ def interests_of(table: str, rows: pa.Table) -> Interests | None:
 
 
 def _counted(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
-    """Return each key once, with its number of rows as ``rows``."""
+    """Return the distinct keys, with the number of rows of each as ``rows``."""
     counted = rows.select(keys).group_by(keys, use_threads=False).aggregate([([], "count_all")])
     return counted.select([*keys, "count_all"]).rename_columns([*keys, "rows"])
 
 
 def refuse_no_group(wanted: str | None, interests: Interests | None) -> None:
-    """Raise `InputRefused` unless a group with consumer events is wanted, and its topics are known.
+    """Raise `InputRefused` unless a selected group has consumer events and its topics are known.
 
     Args:
-        wanted: a glob of groups' names; None: all groups, possibly none.
+        wanted: a glob of group names; None for all groups, even if there is none.
         interests: the interests of the whole input.
     """
     _refuse_no_match(wanted, interests, " with consumer events")
@@ -137,12 +135,12 @@ def refuse_no_group(wanted: str | None, interests: Interests | None) -> None:
 def refuse_no_consumer(
     interests: Interests | None, complaints: Callable[[], Sequence[Complaint]]
 ) -> None:
-    """Raise `InputRefused` if there is no consumer event: a simulation would find nothing and
+    """Raise `InputRefused` if there is no consumer event, since a simulation would find nothing and
     succeed.
 
     Args:
         interests: the interests of the whole input.
-        complaints: called only for a refusal, which ends with them.
+        complaints: returns what a refusal ends with; called only for a refusal.
     """
     if not len((interests or Interests.of()).groups):
         lines = complaint_lines(complaints())
@@ -155,9 +153,11 @@ _BEGINNING = (
     "pass the earlier run that covers it (--state RUN) or the whole history (--from and --to "
     "leave rows out of the output)"
 )
-"""How a history gets its missing beginning."""
+"""How to supply the missing beginning of a history."""
 LEAST_STRAYS = 2
-"""This many events without a member are systematic; a single one may be an error in the log."""
+"""From this many on, events without a member are systematic; a single event may be an error in the
+log.
+"""
 
 
 def refuse_no_member(wanted: str | None, interests: Interests | None, rejected: Rejections) -> None:
@@ -199,7 +199,7 @@ SHOWN = 5
 
 
 def _refuse_unknown_brokers(interests: Interests) -> None:
-    """Raise `InputRefused` if most brokers that events name are never configured nor come up."""
+    """Raise `InputRefused` if most brokers in events are never configured and never come up."""
     there, about = (
         set(zip(*(table[name].to_pylist() for name in _BROKER.names), strict=True))
         for table in (interests.brokers, interests.about)
@@ -220,10 +220,11 @@ def _shown(names: Sequence[str]) -> str:
 
 
 def _refuse_unconfigured(wanted: str | None, interests: Interests) -> None:
-    """Raise `InputRefused` if subscribed topics are never configured: the beginning is missing.
+    """Raise `InputRefused` if subscribed topics are never configured, which means that the
+    beginning is missing.
 
-    Members may subscribe to a topic that does not exist. It exists on a broker if its queues have
-    ends, and more than half of the subscribed topics cannot be missing by mistake.
+    Members may subscribe to a topic that does not exist. But a topic whose queues have end offsets
+    does exist, and more than half of the subscribed topics cannot be missing by mistake.
     """
     names = interests.groups["consumer_group"].to_pylist()
     groups = {
@@ -257,10 +258,10 @@ def _refuse_unconfigured(wanted: str | None, interests: Interests) -> None:
 
 
 def refuse_unnamed_group(wanted: str | None, interests: Interests | None) -> None:
-    """Call `refuse_no_group` for a run that judges every group that any row names.
+    """Call `refuse_no_group` for a run that judges every group named in any row.
 
     Args:
-        wanted: as there.
+        wanted: as in `refuse_no_group`.
         interests: the interests of the whole input (`interests_of_named`).
     """
     _refuse_no_match(wanted, interests, "")
@@ -281,14 +282,14 @@ def _refuse_no_match(wanted: str | None, interests: Interests | None, kind: str)
 
 
 def interests_of_named(table: str, rows: pa.Table) -> Interests | None:
-    """Return `interests_of`, extended by every group that any row names and the topics with its
+    """Return `interests_of`, extended by every group named in any row and the topics of its
     commits.
 
-    A group without consumer events has 0 of them.
+    Groups without consumer events have the number 0.
 
     Args:
         table: the name of the table.
-        rows: used rows; None comes of a table whose rows name no group.
+        rows: its used rows. For a table whose rows name no group, the result is None.
     """
     if "consumer_group" not in rows.column_names:
         return None
@@ -337,22 +338,24 @@ def _distinct(table: pa.Table) -> pa.Table:
     return table.group_by(table.column_names, use_threads=False).aggregate([])
 
 
-# The task for each row: every group goes whole into one bucket, a giant group into several.
+# Routing: every group goes into one bucket as a whole, a giant group into several.
 #
-# A group's weight approximates the cost of its pass: its cells (queues times consumer events), and
-# the rows of offsets and commits of its queues. Groups are sorted by descending weight and dealt
-# out in turn, so that every bucket gets about the same, even if they are skewed. A row that
-# concerns groups of several buckets goes to each of these once, but a row of a single queue only to
-# the part of a divided group that has the queue; inside a bucket `fan_out` takes it to its groups.
+# A group's weight approximates the cost of its pass: its cells (queues x consumer events), and the
+# rows of offsets and commits of its queues. Groups are distributed in turn by descending weight,
+# which balances the buckets even if groups are skewed. A row that concerns groups in several
+# buckets goes to each of them once, but a row of a single queue goes only to the part of a divided
+# group that has the queue. Inside a bucket, `fan_out` assigns it to groups.
 GIANT_CELLS = 1 << 26
-"""A group with more cells than this is divided, so that a unit takes seconds and not minutes."""
+"""Groups with more cells than this are divided, so that a unit takes seconds rather than
+minutes.
+"""
 
 CELLS_OF_ROW = 1 << 8
 """A row of offsets or commits counts as this many cells; a unit has at most a quarter of a million
 rows."""
 
 UNDIVIDED = 1 << 62
-"""More cells than any group has."""
+"""More cells than any group has, which disables division."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -360,9 +363,9 @@ class Lookup:
     """The buckets of each key.
 
     Attributes:
-        keys: Distinct.
+        keys: The distinct keys.
         first: Where the buckets of each key begin, and the end; shape (keys + 1,).
-        buckets: Those of one key together, each once.
+        buckets: The distinct buckets of each key, contiguous.
     """
 
     keys: pa.StringArray
@@ -381,7 +384,9 @@ class Lookup:
         return cls(encoded.dictionary, pointers(count), np.asarray(pairs["bucket"])[order])
 
     def rows_of(self, keys: pa.StringArray) -> tuple[Ints, Ints]:
-        """Return (row number, bucket) for every bucket of each row's key; null has no bucket."""
+        """Return (row number, bucket) for every bucket of each row's key; a null key has no
+        bucket.
+        """
         code = np.asarray(pc.fill_null(pc.index_in(keys, self.keys), -1)).astype(np.int64)
         row = np.flatnonzero(code >= 0)
         first = self.first[code[row]]
@@ -391,15 +396,15 @@ class Lookup:
 
 @dataclass(frozen=True, eq=False)
 class DividedGroups:
-    """Groups whose parts are apart, each with the rows of its own queues.
+    """Groups divided into parts, each of which gets the rows of its own queues.
 
     Attributes:
         groups: The number of a divided group by its key.
         topics: The numbers of the divided groups that read a topic, by its key.
-        parts: Of each.
-        block: Of each; see `kernels.queue_parts.Part`.
-        first: Where the parts of each begin in ``buckets``.
-        buckets: Of each part.
+        parts: The number of parts of each group.
+        block: The block size of each group; see `kernels.queue_parts.Part`.
+        first: Where the parts of each group begin in ``buckets``.
+        buckets: The bucket of each part.
     """
 
     groups: Lookup
@@ -410,12 +415,12 @@ class DividedGroups:
     buckets: Ints
 
     def rows_of(self, rows: pa.Table, number: Ints, group: Ints) -> tuple[Ints, Ints]:
-        """Return (row number, bucket) of the part that has each row's queue.
+        """Return (row number, bucket) for the part that has each row's queue.
 
         Args:
-            rows: Of a table with rows of single queues.
+            rows: Rows of a table with a row per queue.
             number: Numbers of rows.
-            group: The number of a divided group that each concerns.
+            group: The number of a divided group that each row concerns.
         """
         mine = rows.select(["topic", "broker_name", "queue_id"]).take(pa.array(number))
         mine = mine.combine_chunks()
@@ -430,16 +435,18 @@ class Routing:
     """The buckets to which the rows of each group, topic and broker go.
 
     Attributes:
-        buckets: How many there are.
-        clusters: Those that have groups.
-        groups: By cluster and group.
-        topics: By cluster and topic.
-        brokers: By cluster and broker.
-        giants: By bucket: the parts of divided groups that it makes, by cluster and group.
-        guests: By bucket: groups whose rows it gets for others alone (`groups_sharing_with`).
-        whole_groups: As ``groups``, without those that are divided by queue.
-        whole_topics: Like ``topics``, but for these groups only.
-        divided: Those divided by queue; None: there are none, or parts are no shares of queues.
+        buckets: The number of buckets.
+        clusters: The clusters that have groups.
+        groups: The buckets of each cluster and group.
+        topics: The buckets of each cluster and topic.
+        brokers: The buckets of each cluster and broker.
+        giants: For each bucket, the parts of divided groups that it computes, by cluster and group.
+        guests: For each bucket, groups whose rows it gets only for the sake of others
+            (`groups_sharing_with`).
+        whole_groups: Like ``groups``, without groups divided by queue.
+        whole_topics: Like ``topics``, but only for these groups.
+        divided: The groups divided by queue; None if there are none, or if parts are not shares of
+            queues.
     """
 
     buckets: int
@@ -480,7 +487,7 @@ class Routing:
         return row, bucket
 
     def _of_queues(self, table: str, rows: pa.Table) -> tuple[Ints, Ints]:
-        """Return `_buckets` of a table with rows of single queues."""
+        """Return `_buckets` for a table with a row per queue."""
         name = "topic" if table == OFFSETS else "consumer_group"
         keys = _keys(self.clusters, rows, name)
         divided = self.divided
@@ -491,7 +498,7 @@ class Routing:
         of_part = divided.rows_of(rows, *parts.rows_of(keys))
         pairs = (whole.rows_of(keys), of_part)
         row, bucket = (np.concatenate(column) for column in zip(*pairs, strict=True))
-        # a bucket with a whole group and a part of another one gets a row of both once
+        # a bucket that has a whole group and a part of another gets a row of both only once
         return distinct_pairs(row, bucket)
 
 
@@ -505,18 +512,18 @@ def routing_of(
     as_one: bool = False,
     by_queue: bool = False,
 ) -> Routing:
-    """Assign the groups to buckets of about equal work.
+    """Assign the groups to buckets with about equal work.
 
     Args:
-        interests: Of all rows.
-        buckets: How many; more than there are units stay empty.
-        group_pattern: SQL LIKE pattern of the selected groups; None: all.
+        interests: The interests of all rows.
+        buckets: The number of buckets; those beyond the number of units stay empty.
+        group_pattern: SQL LIKE pattern of the selected groups; None for all.
         giant_cells: The most cells of a unit.
-        sharing_groups: By group: others whose rows go to its buckets, too.
-        as_one: Groups and all groups that share their instances are one unit; ``giant_cells`` must
-            be `UNDIVIDED`.
-        by_queue: A part is a share of a group's queues, and gets only their rows of offsets and
-            commits; else parts get all rows, which then count for nothing in a unit's size.
+        sharing_groups: For each group, others whose rows also go to its buckets.
+        as_one: Whether a group and all groups that share its instances form one unit;
+            ``giant_cells`` must then be `UNDIVIDED`.
+        by_queue: Whether a part is a share of a group's queues that gets only their rows of offsets
+            and commits. Otherwise parts get all rows, which do not count in a unit's size.
     """
     groups, wanted = _wanted(interests.groups, group_pattern, sharing_groups or {})
     wanted |= as_one
@@ -548,7 +555,7 @@ def routing_of(
     read_by, topics = np.concatenate([of_group, reading]), pa.concat_arrays([topics, retry])
 
     def lookups(some: Bools) -> tuple[Lookup, Lookup]:
-        """Return the buckets of some groups, and those of the topics that they read."""
+        """Return the buckets of the given groups, and those of the topics that they read."""
         mine, of = some[unit_group], some[read_by]
         reader = read_by[of]
         count = parts[reader]
@@ -591,8 +598,8 @@ def routing_of(
 def _wanted(
     groups: pa.Table, pattern: str | None, sharing_groups: Mapping[Group, Sequence[Group]]
 ) -> tuple[pa.Table, Bools]:
-    """Return the wanted groups and those that share instances, in order, and a mask of the wanted
-    groups.
+    """Return, in order, the selected groups and those that share instances with them, and a mask of
+    the selected groups.
     """
     groups = groups.sort_by([("cluster", "ascending"), ("consumer_group", "ascending")])
     groups = groups.combine_chunks()
@@ -614,7 +621,9 @@ def _names_of(groups: pa.Table) -> list[Group]:
 
 
 def _first_of_unit(groups: pa.Table, sharing_groups: Mapping[Group, Sequence[Group]]) -> Ints:
-    """Return, for each group, the number of the first group connected with it by instances."""
+    """Return, for each group, the number of the first group that is connected with it through
+    shared instances.
+    """
     names = _names_of(groups)
     numbers = {name: number for number, name in enumerate(names)}
     first = np.full(len(names), -1, np.int64)
@@ -638,7 +647,9 @@ def _sharing_groups(
     bucket: Ints,
     sharing_groups: Mapping[Group, Sequence[Group]],
 ) -> tuple[Ints, Ints]:
-    """Return (group, bucket) pairs where the bucket makes another group that shares instances."""
+    """Return (group, bucket) pairs in which the bucket computes another group that shares
+    instances.
+    """
     nothing = np.empty(0, np.int64)
     if not sharing_groups:
         return nothing, nothing
@@ -665,7 +676,7 @@ def _guests_by_bucket(groups: pa.Table, guest: Ints, bucket: Ints) -> dict[int, 
 
 
 def _keys(clusters: pa.StringArray, rows: pa.Table, name: str) -> pa.StringArray:
-    """Return texts of cluster index and name; null without a name or if the cluster is unknown."""
+    """Return keys made of cluster index and name; null without a name or for an unknown cluster."""
     cluster = pc.index_in(rows["cluster"], clusters).cast(pa.string())
     keys = pc.binary_join_element_wise(cluster, rows[name], ":")
     return keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys
@@ -679,7 +690,7 @@ def _retry_keys(clusters: pa.StringArray, groups: pa.Table) -> pa.StringArray:
 def _read_by(
     interests: Interests, clusters: pa.StringArray, groups: pa.Table
 ) -> tuple[Ints, pa.StringArray]:
-    """Return (group number, topic key) of every topic that a group reads."""
+    """Return (group number, topic key) for every topic that a group reads."""
     wanted = _keys(clusters, groups, "consumer_group")
     wanted_index = pc.index_in(_keys(clusters, interests.topics, "consumer_group"), wanted)
     topics = _keys(clusters, interests.topics, "topic").filter(wanted_index.is_valid())
@@ -693,9 +704,10 @@ def _cells(
     of_group: Ints,
     topics: pa.StringArray,
 ) -> tuple[Ints, Ints]:
-    """Return of each group its cells, consumer events times queues plus 1, and its most queues.
+    """Return the cells of each group (consumer events x queues + 1), and its largest number of
+    queues.
 
-    These are of one topic on one broker.
+    The latter counts the queues of one topic on one broker.
     """
     keys = _keys(clusters, interests.queues, "topic")
     configured = pa.table({"topic": keys, "queues": interests.queues["queues"]})
@@ -720,7 +732,7 @@ def _rows(
     of_group: Ints,
     topics: pa.StringArray,
 ) -> Ints:
-    """Return how many rows of offsets and commits are of each group's queues."""
+    """Return how many rows of offsets and commits concern each group's queues."""
     commits, observations = interests.commits, interests.observations
     place = pc.index_in(
         _keys(clusters, groups, "consumer_group"), _keys(clusters, commits, "consumer_group")

@@ -1,4 +1,6 @@
-"""Groups that share client instances: processes that joined several groups over one connection."""
+"""Finds groups that share client instances, which are processes that joined several groups over one
+connection.
+"""
 
 from collections.abc import Iterable, Mapping
 from itertools import permutations
@@ -23,7 +25,7 @@ def groups_sharing_with(joins: pa.Table) -> dict[Group, tuple[Group, ...]]:
     """Return, by (cluster, group), the other groups that its processes also joined, sorted.
 
     Args:
-        joins: the joins of `joins_of`; parts of an input may repeat rows.
+        joins: from `joins_of`; parts of an input may repeat rows.
     """
     sizes = joins.group_by(INSTANCE, use_threads=False).aggregate(
         [("consumer_group", "count_distinct")]

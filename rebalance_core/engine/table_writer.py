@@ -1,4 +1,4 @@
-"""Tables written by one writer, counted while their rows go by for the summary, and read again."""
+"""Writes tables, counts their rows for the summary, and reads them again."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from rebalance_core.storage.place import Location, Place, place_of
 GroupName = tuple[str, str]
 _STATE = ("status", "queues", "orphaned", "shared")
 MOVED_BY, FAILED_BY = "group_metrics", "pull_starts"
-"""Tables that show how many queues moved and which starts failed."""
+"""The tables that show how many queues moved, and which starts failed."""
 
 
 class _GroupState(TypedDict):
@@ -44,7 +44,7 @@ class _GroupState(TypedDict):
 
 
 class GroupTotals(_GroupState):
-    """The summary of a group: its state in its last epoch, and its totals over all epochs."""
+    """The summary of a group: its state in the last epoch, and its totals over all epochs."""
 
     cluster: str
     consumer_group: str
@@ -53,7 +53,9 @@ class GroupTotals(_GroupState):
 
 
 class LedgerTotals(TypedDict):
-    """Totals over all groups, and the worst groups; None: of a table that was not made."""
+    """Totals over all groups, and the worst groups; None for figures of tables that were not
+    made.
+    """
 
     groups: int
     epochs: int
@@ -67,7 +69,7 @@ class LedgerTotals(TypedDict):
 
 
 class LedgerFacts:
-    """The numbers of the summary and the groups in trouble; rows of one batch hold whole groups."""
+    """The figures of the summary and the groups in trouble; each batch of rows has whole groups."""
 
     def __init__(self) -> None:
         self._groups: dict[GroupName, _GroupState] = {}
@@ -78,7 +80,7 @@ class LedgerFacts:
         """How many groups the replay took instead of the kernels, by reason."""
 
     def add(self, table: str, rows: pa.RecordBatch) -> None:
-        """Count some rows of a table of the ledger, or of `REPLAYED`."""
+        """Count rows of a ledger table or of `REPLAYED`."""
         if not rows.num_rows:
             return
         if table == "epochs":
@@ -101,7 +103,7 @@ class LedgerFacts:
         self.replay_reasons += other.replay_reasons
 
     def totals(self, worst: int, made: Container[str] = LEDGER_TABLES) -> LedgerTotals:
-        """Return the totals over all groups, and the ``worst`` groups, of the tables ``made``.
+        """Return the totals over all groups and the ``worst`` groups, from the tables ``made``.
 
         Groups with the most orphaned and shared queues and failed starts come first, then those
         with the most moves. RocketMQ's own groups appear only in the totals.
@@ -167,7 +169,7 @@ def _names(rows: pa.RecordBatch) -> tuple[list[GroupName], np.ndarray]:
 
 
 def _sums(rows: pa.RecordBatch, column: str | None) -> dict[GroupName, int]:
-    """Return the sum of a column by group, or the number of rows without a column."""
+    """Return the sum of a column by group, or the number of rows if no column is given."""
     table = pa.Table.from_batches([rows])
     counted = table.group_by(list(GROUP), use_threads=False).aggregate(
         [([], "count_all") if column is None else (column, "sum")]
@@ -187,15 +189,15 @@ _CODEC = "zstd"
 
 
 class TableWriter:
-    """Writes the rows of one table of the contract, all columns in order; a context manager.
+    """Writes the rows of a contract table with all columns in order; a context manager.
 
     Args:
         folder: The parent of the table's own folder.
-        table: Its name.
+        table: The table's name.
 
     Raises:
         OutputExists: The table's folder already exists.
-        UsageError: No such place is reached from here.
+        UsageError: This process cannot reach the place.
     """
 
     def __init__(self, folder: Location, table: str) -> None:
@@ -209,7 +211,7 @@ class TableWriter:
         self._writer = self._opened()
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Add some rows; in tables of `CODED` their names may be coded."""
+        """Add rows; in tables of `CODED`, names may be encoded."""
         if not rows.num_rows:
             return
         self._waiting.append(_with_coded_names(self._schema, rows))
@@ -220,7 +222,8 @@ class TableWriter:
     def close(self) -> None:
         """Write the remaining rows and complete the file.
 
-        It is closed in any case: left open, it would reach a store when it is garbage-collected.
+        The file is always closed; an open file would be completed in a store when it is
+        garbage-collected.
         """
         try:
             self._flush()
@@ -239,7 +242,8 @@ class TableWriter:
             text = f"{self._folder} exists already; write to a new folder"
             raise OutputExists(text) from error
         file = self._folder / FILE_NAME
-        # A stored schema would announce dictionaries to readers in Arrow; these tables need none.
+        # A stored schema would make Arrow readers return dictionaries, which these tables do not
+        # need.
         return pq.ParquetWriter(
             file.path,
             self._schema,
@@ -265,9 +269,10 @@ class TableWriter:
 
 
 def _coded_columns(schema: pa.Schema) -> list[str] | bool:
-    """Return the columns whose values a file codes: texts; all where some columns are nested.
+    """Return the text columns, whose values a file encodes, or True (all) if some columns are
+    nested.
 
-    Numbers are written in less time without codes, and take less space: most are offsets and times.
+    Numbers, mostly offsets and times, are faster to write and smaller without a dictionary.
     """
     if any(pa.types.is_nested(kind) for kind in schema.types):
         return True
@@ -279,7 +284,7 @@ def _coded_columns(schema: pa.Schema) -> list[str] | bool:
 
 
 def _with_coded_names(schema: pa.Schema, rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the rows, with names coded where the schema has them so."""
+    """Return the rows, with names encoded where the schema encodes them."""
     columns = [
         column.dictionary_encode() if field.type == NAMES else column
         for field, column in zip(schema, rows.columns, strict=True)
@@ -291,8 +296,8 @@ class TableWriters:
     """A `TableWriter` for each table; a context manager.
 
     Args:
-        folder: As of `TableWriter`.
-        tables: Names of the tables; each gets a file, even without a row.
+        folder: As in `TableWriter`.
+        tables: Names of the tables; each gets a file, even without rows.
     """
 
     def __init__(self, folder: Location, tables: tuple[str, ...]) -> None:
@@ -304,17 +309,17 @@ class TableWriters:
             closing.pop_all()
 
     def write(self, table: str, rows: pa.RecordBatch) -> None:
-        """Add some rows of a table."""
+        """Add rows of a table."""
         self._writers[table].write(rows)
 
     def write_tables(self, tables: Mapping[str, pa.Table]) -> None:
-        """Add the rows of some tables."""
+        """Add the rows of the given tables."""
         for name, rows in tables.items():
             for batch in rows.to_batches():
                 self.write(name, batch)
 
     def close(self) -> None:
-        """Complete the files; the writers cannot be used afterwards."""
+        """Complete the files, after which the writers cannot be used."""
         with ExitStack() as closing:
             for writer in self._writers.values():
                 closing.callback(writer.close)
@@ -336,13 +341,13 @@ class TableWriters:
 
 @dataclass(frozen=True)
 class Written:
-    """Tables that a job wrote, and the facts for its summary.
+    """The tables that a job wrote, and the facts for its summary.
 
     Attributes:
         tables: Rows and digest of every table written.
-        facts: For the summary. A simulation: `LedgerFacts.totals`; of time:
-            `survey_facts` and `propagation.PropagationFacts.totals`; a fleet: its events by type;
-            producers: ``producer_outcomes`` and ``producer_shares``.
+        facts: The facts for the summary: `LedgerFacts.totals` for a simulation, `survey_facts` and
+            `propagation.PropagationFacts.totals` for simulated time, the events by type for a
+            fleet, ``producer_outcomes`` and ``producer_shares`` for producers.
         rejected: How often each issue code occurs in ``rejected``.
         inputs: The rows read, by table.
         replay_reasons: How many groups the replay took instead of the kernels, by reason.
@@ -367,9 +372,9 @@ def ledger_written(
 
     Args:
         tables: Rows and digest of every table.
-        facts: Of the whole ledger.
-        counts: Of every input table.
-        worst_groups: Number of groups that the facts list.
+        facts: The facts of the whole ledger.
+        counts: The counts of every input table.
+        worst_groups: The number of groups that the facts list.
     """
     return Written(
         tables=tables,
@@ -386,7 +391,7 @@ class ReadWritten(Protocol):
     def __call__(
         self, table: str, group: GroupName | None = None, columns: Sequence[str] | None = None
     ) -> pa.Table:
-        """Return the rows of a (cluster, group), or of all, with all columns or only these."""
+        """Return the rows of a (cluster, group) or of all groups, with the given columns or all."""
 
 
 def read_written(
@@ -399,13 +404,13 @@ def read_written(
 
     Args:
         folder: the run's folder.
-        table: its name.
-        rows: which rows; None: all.
-        columns: which columns; None: all.
+        table: the table's name.
+        rows: a filter of rows; None for all.
+        columns: the columns to read; None for all.
 
     Raises:
-        FileNotFoundError: the table is not there.
-        InputRefused: it lacks a column.
+        FileNotFoundError: the table does not exist.
+        InputRefused: the table lacks a column.
     """
     schema = ALL_TABLES[table].arrow_schema()
     place = place_of(folder) / table
@@ -417,7 +422,7 @@ def read_written(
 
 
 def reader_of(folder: Location) -> ReadWritten:
-    """Read the tables of a folder."""
+    """Return a reader of the tables in a folder."""
 
     def read(
         table: str, group: GroupName | None = None, columns: Sequence[str] | None = None
@@ -431,7 +436,7 @@ def reader_of(folder: Location) -> ReadWritten:
 
 
 def _refuse_missing(written: pa.Schema, schema: pa.Schema, place: Place) -> None:
-    """Raise `InputRefused` where the columns written lack some of the schema's."""
+    """Raise `InputRefused` if the written columns lack some of the schema's."""
     missing = [name for name in schema.names if name not in written.names]
     if missing:
         raise InputRefused(
@@ -440,14 +445,14 @@ def _refuse_missing(written: pa.Schema, schema: pa.Schema, place: Place) -> None
 
 
 def _declared(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return the columns of the schema, of its types."""
+    """Return the columns of the schema, in its types."""
     # Spark's files say NOT NULL where the contract does; nothing else differs.
     columns = [rows[field.name].cast(field.type) for field in schema]
     return pa.table(columns, schema=schema)
 
 
 def batches_of_file(file: Place, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of one file, some at a time, with the columns of the schema."""
+    """Yield the rows of a file in batches, with the columns of the schema."""
     with pq.ParquetFile(file.path, filesystem=file.file_system) as opened:
         _refuse_missing(opened.schema_arrow, schema, file)
         for batch in opened.iter_batches():

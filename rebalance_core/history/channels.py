@@ -1,4 +1,4 @@
-"""The channels of ``owners.toml``: the webhook of each, and the JSON body that it takes."""
+"""The channels of ``owners.toml``: their webhooks and the JSON bodies that these accept."""
 
 import json
 import re
@@ -21,12 +21,12 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """An entry.
+    """A channel in ``owners.toml``.
 
     Attributes:
-        name: as owners refer to it.
+        name: the name by which owners refer to it.
         webhook: the environment variable that contains the URL.
-        body: JSON object whose texts name `BODY_TEXTS`.
+        body: a JSON object whose texts contain the placeholders `BODY_TEXTS`.
     """
 
     name: str
@@ -50,11 +50,11 @@ def bundled_bodies() -> dict[str, str]:
 def channels_of(
     entries: Sequence[tuple[str, TomlTable]], named: Collection[str]
 ) -> tuple[tuple[Channel, ...], list[str]]:
-    """Return the channels of tables ``[[channel]]``, and the mistakes in them.
+    """Return the channels in ``[[channel]]`` tables, and the mistakes in them.
 
     Args:
-        entries: the tables, each with its place.
-        named: channels of owners.
+        entries: the tables, each with its position in the file.
+        named: the channels that owners name.
     """
     bodies = bundled_bodies()
     channels: dict[str, Channel] = {}
@@ -109,7 +109,7 @@ def _mistakes_of_body(body: str, bodies: Collection[str]) -> Iterator[str]:
 
 
 def _mapped(value: object, change: Callable[[str], object]) -> object:
-    """Return the JSON value with each of its texts, but for keys, changed."""
+    """Return the JSON value with ``change`` applied to each text except keys."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, list):

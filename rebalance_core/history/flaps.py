@@ -1,4 +1,4 @@
-"""Processes that come and go: counted by clock hour in one night, and followed over all of them."""
+"""Finds processes that come and go, counting by clock hour in each night and across nights."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,18 +27,19 @@ CHANGES = pa.schema(
         ("short", pa.bool_()),
     ]
 )
-"""A process that joined or ended: in which epoch, and when; ``short``: it ended before the group
-had surely settled after its join."""
+"""A join or end of a process, with its epoch and time; ``short`` if it ended before the group had
+certainly settled after the join.
+"""
 _PROCESS = ("cluster", "consumer_group", "client_id", "channel_id")
 _SUBJECT = ["cluster", "consumer_group", "host"]
 
 
 def comings_and_goings(memberships: pa.Table) -> pa.Table:
-    """List the joins and ends of processes after the first epoch, with the columns of `CHANGES`.
+    """Return the joins and ends of processes after the first epoch, with the columns of `CHANGES`.
 
     Args:
-        memberships: rows of the ledger's table. Stretches of one process that follow each other
-            are one stay; settings changed between them.
+        memberships: rows of the ledger table. Consecutive rows of a process, between which its
+            settings changed, are one stay.
     """
     order = [(name, "ascending") for name in (*_PROCESS, "from_epoch")]
     rows = memberships.sort_by(order).combine_chunks()
@@ -82,11 +83,11 @@ def hosts_of(client_ids: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def churn_of(changes: pa.Table) -> pa.Table:
-    """Count joins, ends and short stays of each host of a group by clock hour.
+    """Count the joins, ends and short stays of each host of a group by clock hour.
 
     Returns:
-        cluster, consumer_group, host, hour_ms, joins, leaves, short, first_ms; one row for each
-        hour with a change.
+        cluster, consumer_group, host, hour_ms, joins, leaves, short, first_ms, with a row per hour
+        with a change.
     """
     hour = pc.multiply(pc.divide(changes["at_ms"], HOUR_MS), HOUR_MS)
     rows = changes.append_column("hour_ms", hour)
@@ -109,12 +110,14 @@ def churn_of(changes: pa.Table) -> pa.Table:
 NightChurn = tuple["NightsRow", pa.Table, Mapping[str, set[str]]]
 
 LEAST_NIGHTS = 3
-"""An hour recurs if it had changes in at least half of the nights that cover it, out of this
-many."""
+"""An hour recurs if it had changes in at least half of the nights that cover it, and at least this
+many cover it.
+"""
 LEAST_SHARE = 0.5
 FEW_HOURS = 3
-"""If more hours than this, and more than half of all covered ones, have changes, they show no time
-of day."""
+"""If more hours than this, and more than half of all covered hours, have changes, there is no
+recurring time of day.
+"""
 
 SubjectKind = Literal["GROUP", "HOST"]
 _KINDS: tuple[SubjectKind, ...] = (OF_GROUP, OF_HOST)
@@ -122,11 +125,11 @@ _NAME = {OF_GROUP: "consumer_group", OF_HOST: "host"}
 
 
 def flaps_of(nights: Sequence[NightChurn]) -> "list[FlapsRow]":
-    """Find the subjects of one cluster that flap, as rows of ``flaps``, in order of their key.
+    """Return the flapping subjects of a cluster as rows of ``flaps``, in order of their key.
 
     Args:
-        nights: of each night its row of ``nights``, its `churn_of`, and the names that were
-            there by kind of subject.
+        nights: for each night, its row of ``nights``, its `churn_of`, and the names present by kind
+            of subject.
     """
     if not nights:
         return []
@@ -145,7 +148,7 @@ def flaps_of(nights: Sequence[NightChurn]) -> "list[FlapsRow]":
 
 
 class _Hour:
-    """The comings and goings of one subject in one clock hour of one night."""
+    """The joins and ends of a subject in a clock hour of a night."""
 
     __slots__ = ("first", "joins", "leaves", "short")
 
@@ -155,13 +158,13 @@ class _Hour:
 
 
 Hours = dict[tuple[int, int], _Hour]
-"""By (night, hour_ms)."""
+"""The hours of a subject by (night, hour_ms)."""
 
 
 def _hours_by_subject(
     nights: Sequence[NightChurn], kind: str, covered: Mapping[int, int]
 ) -> dict[str, Hours]:
-    """Collect the hours with a change for subjects that may flap.
+    """Return the hours with a change for each subject that may flap.
 
     For a host in several groups, the busiest group counts.
     """
@@ -186,7 +189,7 @@ def _hours_by_subject(
 
 
 def _candidates(rows: pa.Table, name: str, covered: Mapping[int, int]) -> pa.Array:
-    """Return the subjects with many short stays in a night, or changes in one hour of many
+    """Return the subjects with many short stays in a night, or changes in the same hour of many
     nights.
     """
     hours = pc.divide(rows["hour_ms"], HOUR_MS)
@@ -253,7 +256,9 @@ def _recurring_hours(hours: Hours, covered: Counter[int]) -> list[int]:
 
 
 def _bursts(hours: Hours) -> Iterator[tuple[int, int]]:
-    """Yield the hours that, with a neighbour, have as many short stays as MEMBER_FLAPS needs."""
+    """Yield the hours that, together with a neighbour, have as many short stays as MEMBER_FLAPS
+    requires.
+    """
     for (night, hour_ms), hour in hours.items():
         after = (night, hour_ms + HOUR_MS)
         next_one = hours.get(after)

@@ -1,4 +1,6 @@
-"""All nights into the tables of history: the state of each finding from night to night."""
+"""Folds all nights into the tables of history, tracking the state of each finding from night to
+night.
+"""
 
 from __future__ import annotations
 
@@ -50,8 +52,8 @@ T = TypeVar("T")
 
 @dataclass
 class _Life:
-    """A finding up to some night; ``past``: its state in the last night that had it; ``opened_ms``:
-    see ``open_findings``.
+    """A finding up to a night; ``past`` is its state in the last night that had it, ``opened_ms``
+    is as in ``open_findings``.
     """
 
     past: Earlier
@@ -66,11 +68,11 @@ class _Life:
 
 
 class FindingLives:
-    """Follows the findings of one cluster from night to night.
+    """Follows the findings of a cluster from night to night.
 
-    A finding that a night lacks is healed if the night has its end, and gone only if that night
-    would have found it again: it looked at the finding's group, had the kinds of files that it was
-    seen by, and kept all of its rule.
+    A finding that a night lacks is healed if the night records its end. It is gone only if the
+    night would have found it again: the night examined the finding's group, had the kinds of files
+    that showed it, and kept all findings of its rule.
     """
 
     def __init__(self) -> None:
@@ -78,7 +80,7 @@ class FindingLives:
         self._truncated: Sequence[str] = ()
 
     def add(self, night: Night) -> None:
-        """Take the next night, in order of time."""
+        """Add the next night, in order of time."""
         by_fingerprint = _by_fingerprint(night.findings)
         for name, finding in by_fingerprint.items():
             may_be_old = finding["rule_id"] in self._truncated
@@ -90,15 +92,15 @@ class FindingLives:
         self._truncated = night.truncated
 
     def rows(self, owners: Sequence[Owner] = ()) -> list[OpenFindingsRow]:
-        """Return rows of ``open_findings``, by fingerprint.
+        """Return rows of ``open_findings`` in order of fingerprint.
 
-        ``owners``: the recipients of notifications about groups.
+        ``owners`` are the recipients of notifications about groups.
         """
         return [_row(name, life, owners) for name, life in sorted(self._lives.items())]
 
 
 def _by_fingerprint(findings: Iterable[FindingsRow]) -> dict[str, FindingsRow]:
-    """Return the findings above INFO; for one fingerprint, the finding that the page shows
+    """Return the findings above INFO; if several have a fingerprint, the one that the page shows
     first.
     """
     rows = [row for row in findings if row["severity"] != INFO]
@@ -106,13 +108,14 @@ def _by_fingerprint(findings: Iterable[FindingsRow]) -> dict[str, FindingsRow]:
 
 
 def _met(life: _Life | None, finding: FindingsRow, night: Night, *, may_be_old: bool) -> _Life:
-    """Return the life of a finding that this night has.
+    """Return the updated life of a finding that this night has.
 
     Args:
-        life: up to now; None: no night had it.
+        life: its life so far; None if no night had it.
         finding: the row.
         night: this night.
-        may_be_old: the night before did not keep all of its rule, so it may have had it.
+        may_be_old: whether the previous night may have had it, because it did not keep all findings
+            of the rule.
     """
     state: FindingState = OPEN
     if life is not None:
@@ -134,7 +137,7 @@ def _met(life: _Life | None, finding: FindingsRow, night: Night, *, may_be_old: 
 
 
 def _miss(life: _Life, night: Night, ended: Container[str]) -> None:
-    """Note that this night lacks a finding."""
+    """Record that this night lacks a finding."""
     absence = absence_of(life.past, ended, night.looked)
     if absence == "gone" and life.past.finding["rule_id"] in night.truncated:
         absence = "not_looked_at"
@@ -188,18 +191,18 @@ def fold(
     progress: Callable[[int, int], object] | None = None,
     leave_out: Callable[[str], object] | None = None,
 ) -> dict[str, pa.Table]:
-    """Make the tables of history, each ordered by its key.
+    """Return the tables of history, each ordered by its key.
 
-    A run whose tables cannot be read is left out, and takes no other night with it.
+    A run whose tables cannot be read is left out without affecting other nights.
 
-    Memory: the rows of ``group_nights``, and one night's verdicts and findings.
+    Memory: the rows of ``group_nights``, and the verdicts and findings of one night.
 
     Args:
         runs: `runs.choose_runs`.
         reader_of: see `ReaderOf`.
         owners: the recipients of notifications about groups.
-        progress: called with how many nights are read, of how many.
-        leave_out: gets ``FOLDER: reason`` of each such run; None: its error is raised.
+        progress: called with the numbers of read nights and of all nights.
+        leave_out: receives ``FOLDER: reason`` for each run left out; None raises its error.
 
     Raises:
         StoreFailed: a store does not answer.
@@ -230,7 +233,9 @@ def fold(
 
 
 class _TableCache:
-    """Reads each table of a run only once, although each cluster of the run is a separate night."""
+    """Reads each table of a run only once, although every cluster of the run is a separate
+    night.
+    """
 
     def __init__(self, reader_of: ReaderOf) -> None:
         self._reader_of = reader_of

@@ -1,4 +1,6 @@
-"""Events of a night, in words: for groups from their epochs, for brokers from their outages."""
+"""Describes the events of a night in words: those of groups from epochs, those of brokers from
+outages.
+"""
 
 from __future__ import annotations
 
@@ -34,16 +36,18 @@ if TYPE_CHECKING:
     from rebalance_core.contracts.rows import EpochsRow, MembershipsRow
 
 BURST_MS = 5 * MINUTE_MS
-"""Changes of a group that follow each other this closely are one event."""
+"""Changes of a group that are at most this far apart are one event."""
 GROUPS_IN_WORDS = 200
-"""Groups whose changes are described: those with the most losses, then the most changes."""
+"""How many groups have their changes described: those with the most losses, then the most
+changes.
+"""
 BURSTS_OF_GROUP = 20
-"""The last ones."""
+"""How many events of a group are described: the last ones."""
 _GROUP = ("cluster", "consumer_group")
 _EPOCHS = ("epoch", "from_ms", "to_ms", "causes", "members", "queues")
 _MEMBERS = ("client_id", "channel_id", "from_epoch", "to_epoch", "strategy", "version")
 _MINE = frozenset({*GROUP_EVENTS, *TOPIC_EVENTS})
-"""Causes specific to a group; the actions of brokers are reported once, for the cluster."""
+"""Causes specific to a group; actions of brokers are reported once for the cluster."""
 _SETTINGS = {
     CONSUMER_SUSPEND: "suspended",
     CONSUMER_RESUME: "resumed",
@@ -52,7 +56,7 @@ _SETTINGS = {
     REQUEST_MODE: "request mode",
 }
 _OUTAGE, _OFFLINE, _LOST, _SETTING, _REDEPLOY, _SCALE, _FIRST = range(7)
-"""Weights."""
+"""Weights of events, the most severe first."""
 
 
 def tonight_of(runs: Mapping[str, AuditRun], read: ReadColumns) -> Tonight:
@@ -85,7 +89,7 @@ def tonight_of(runs: Mapping[str, AuditRun], read: ReadColumns) -> Tonight:
 
 
 def _of_night(epochs: pa.Table, spans: Mapping[str, NightSpan]) -> pa.Table:
-    """Return the epochs that a part of the night is in, of groups that are not RocketMQ's own."""
+    """Return the epochs that overlap the night, without those of RocketMQ's own groups."""
     own = [name for name in epochs["consumer_group"].unique().to_pylist() if is_system_group(name)]
     rows = epochs.filter(pc.invert(pc.is_in(epochs["consumer_group"], pa.array(own, pa.string()))))
     parts = []
@@ -96,7 +100,7 @@ def _of_night(epochs: pa.Table, spans: Mapping[str, NightSpan]) -> pa.Table:
 
 
 def _chosen(epochs: pa.Table, spans: Mapping[str, NightSpan]) -> tuple[list[GroupName], int]:
-    """Return the groups to put in words, and how many groups changed at all."""
+    """Return the groups to describe, and how many groups changed at all."""
     after = [spans[name].after_ms for name in epochs["cluster"].to_pylist()]
     begun = np.asarray(epochs["from_ms"]) > np.array(after, np.int64)
     causes = epochs["causes"].combine_chunks()
@@ -133,7 +137,7 @@ Process = tuple[str, str | None, int]
 
 
 class GroupLife:
-    """The epochs of one group in a night, and who its members were.
+    """The epochs of a group in a night, and its members.
 
     Args:
         epochs: rows of the night.
@@ -145,7 +149,7 @@ class GroupLife:
         self._members = memberships
 
     def happenings(self, group: GroupName, night: NightSpan) -> Iterator[Happening]:
-        """Yield the last `BURSTS_OF_GROUP` happenings that began in the night."""
+        """Yield the last `BURSTS_OF_GROUP` events that began in the night."""
         bursts: list[list[EpochsRow]] = []
         for row in self._epochs:
             if row["from_ms"] <= night.after_ms or not _MINE.intersection(row["causes"]):
@@ -160,8 +164,8 @@ class GroupLife:
                 yield Happening(*group, burst[0]["from_ms"], *words, burst[-1]["members"])
 
     def _words(self, burst: Sequence[EpochsRow]) -> tuple[str, int] | None:
-        """Return a description of a burst, with its weight; None: it changed nothing that is
-        named.
+        """Return the description of a burst and its weight, or None if it changed nothing worth
+        describing.
         """
         numbers = {row["epoch"] for row in burst}
         causes = {cause for row in burst for cause in row["causes"]}
@@ -217,7 +221,7 @@ class GroupLife:
 
     @cached_property
     def _starts(self) -> list[Process]:
-        """Return the processes that joined; a process whose settings changed continues."""
+        """Return the processes that joined; a process whose settings changed did not join."""
         ended = set(self._rows("to_epoch"))
         return [process for process in self._rows("from_epoch") if process not in ended]
 
@@ -236,14 +240,16 @@ class GroupLife:
 
 
 def _goes_on(burst: Sequence[EpochsRow], row: EpochsRow) -> bool:
-    """Return True if an epoch belongs to the burst; a group is first seen while members join."""
+    """Return whether an epoch belongs to the burst, as may happen when a group is first seen while
+    members join.
+    """
     if burst[0]["epoch"] == 0 and set(row["causes"]) != {CONSUMER_JOIN}:
         return False
     return row["from_ms"] - burst[-1]["from_ms"] <= BURST_MS
 
 
 def _head(before: int | None, after: int, joined: int, ended: int, lost: int) -> tuple[str, int]:
-    """Describe the event in a word or two, with its weight."""
+    """Return the event in a word or two, and its weight."""
     if not after and ended:
         return "No member is left", _OFFLINE
     if joined and ended and before and 2 * min(joined, ended) >= before:
@@ -286,16 +292,16 @@ def _outage(broker: str, down_ms: int | None, up_ms: int | None) -> str:
 
 _UNKNOWN_STRATEGY = "INGEST_STRATEGY_UNKNOWN"
 _ASSUMED = ("INGEST_ASSUMED", _UNKNOWN_STRATEGY)
-"""Rules that name groups whose strategy or version may be an assumption."""
+"""Rules whose findings name groups with a possibly assumed strategy or version."""
 
 
 def group_states(read: ReadColumns) -> dict[GroupName, GroupState]:
     """Return the state of each group at the end of an audit, without RocketMQ's own groups.
 
-    Strategies and versions come from logs: from dumps alone they may be assumptions.
+    Strategies and versions come from logs, because dumps alone may leave them to assumptions.
 
     Args:
-        read: reads its tables.
+        read: reads the audit's tables.
     """
     stays = read("memberships", [*_GROUP, "to_epoch", "strategy", "version"])
     stays = stays.filter(pc.is_null(stays["to_epoch"]))

@@ -1,4 +1,4 @@
-"""Messages to channels about nights: new, reopened and healed findings of their groups."""
+"""Composes the messages to channels: new, reopened and healed findings of their groups."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 DELIVERED_STATES: tuple[FindingState, ...] = (NEW, REOPENED, HEALED)
 LISTED = 12
-"""Findings per message; the smallest limit of a service is DingTalk's 20,000 bytes."""
+"""The most findings of a message; the smallest limit of any service is DingTalk's 20,000 bytes."""
 LONGEST_SENTENCE, LONGEST_NAME = 300, 120  # characters
 _STANDING: tuple[FindingState, ...] = (NEW, OPEN, REOPENED, NOT_LOOKED_AT)
 _NO_MARKUP = str.maketrans({"<": "‹", ">": "›"})
 """Slack and Feishu would interpret <!channel> and <at …> in a name."""
 
 Delivered = Mapping[str, int]
-"""By cluster, the end of the last night that was delivered to a channel."""
+"""The end of the last night delivered to a channel, by cluster."""
 
 
 @dataclass(frozen=True)
@@ -61,16 +61,16 @@ def message_of(
     owners: Sequence[Owner],
     delivered: Delivered,
 ) -> Message | None:
-    """Return a channel's news; None: nothing.
+    """Return the message with a channel's news, or None if there is none.
 
-    Findings that follow from another of the message are only counted.
+    Findings that follow from another finding in the message are only counted.
 
     Args:
-        channel: its name.
-        nights: rows of ``nights``, by key.
+        channel: the channel's name.
+        nights: rows of ``nights``, in order of their key.
         findings: rows of ``open_findings``.
         owners: entries of ``owners.toml``.
-        delivered: see `Delivered`; of a cluster that is not there, the last night is new.
+        delivered: see `Delivered`; for a missing cluster, only the last night is new.
     """
     ends: dict[str, list[int]] = defaultdict(list)
     for night in nights:
@@ -90,7 +90,7 @@ def message_of(
 
 
 def _changed(row: OpenFindingsRow, since_ms: int) -> FindingState | None:
-    """Return the state of a finding after a night; None: nothing that is delivered."""
+    """Return the change of a finding since a night, or None if it is not to be delivered."""
     over_ms, opened_ms = row["over_night_ms"], row["opened_night_ms"]
     if row["state"] == HEALED and over_ms is not None and over_ms > since_ms:
         return HEALED

@@ -1,5 +1,5 @@
-"""``metrics.prom`` of history: the last night of each cluster for Prometheus, with the label names
-of RocketMQ's exporter (cluster, group).
+"""Renders ``metrics.prom`` of the history: the last night of each cluster, with the label names of
+RocketMQ's exporter (cluster, group).
 """
 
 from collections import Counter
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from rebalance_core.contracts.rows import GroupNightsRow, NightsRow, OpenFindingsRow
 
 Sample = tuple[Mapping[str, str], int | float]
-"""Printed in full: with six digits a time would be wrong by 83 minutes."""
+"""Labels and value; values are printed in full, because with six digits a time would be wrong by 83
+minutes.
+"""
 
 _BY_GROUP: "dict[str, tuple[str, Callable[[GroupNightsRow], int | None], int]]" = {
     "unread_messages": (
@@ -49,14 +51,14 @@ def render_metrics(
     owners: Iterable[Owner] = (),
     left_out: int = 0,
 ) -> str:
-    """Return the file's text; ends with a newline, lines in a fixed order.
+    """Return the file's text, with lines in a fixed order and a final newline.
 
     Args:
         nights: the last night of each cluster, rows of ``nights``.
         groups: rows of ``group_nights`` of these nights.
         findings: all rows of ``open_findings``.
         owners: entries of ``owners.toml``, for the channel of each team.
-        left_out: folders of runs that do not count.
+        left_out: the number of run folders left out.
     """
     channels = {owner.team: owner.channel for owner in reversed(tuple(owners))}
     lines: list[str] = []
@@ -105,7 +107,9 @@ def _causes(findings: "Iterable[OpenFindingsRow]", channels: Mapping[str, str]) 
 
 
 def _chosen(groups: "Sequence[GroupNightsRow]") -> set[tuple[str, str]]:
-    """Return the groups with most orphaned and shared time, then unread messages, then moves."""
+    """Return the groups with the most orphaned and shared time, then unread messages, then
+    moves.
+    """
     worst = sorted(
         groups,
         key=lambda row: (

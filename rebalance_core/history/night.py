@@ -1,4 +1,4 @@
-"""An audit of a cluster, reduced to the rows that history keeps."""
+"""Reduces the audit of a cluster to the rows that history keeps."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _COUNTS = (
 
 
 ReadColumns = Callable[[str, Sequence[str]], pa.Table]
-"""Maps the name of a table and some of its columns to all of its rows."""
+"""Returns all rows of a named table, with the given columns."""
 
 _COLUMNS = {
     "group_verdicts": ("verdict", "reason", "unasked", "behind"),
@@ -60,34 +60,34 @@ _BEFORE_ALL_MS, _AFTER_ALL_MS = -(1 << 62), 1 << 62
 
 @dataclass(frozen=True)
 class NightSpan:
-    """The time of a night: its events count there, and in no other night.
+    """The period of a night; an event counts only in the night that contains it.
 
     Attributes:
-        after_ms: the end of the night before, whose own that moment is.
-        end_ms: its end.
+        after_ms: the end of the previous night, exclusive.
+        end_ms: its end, inclusive.
     """
 
     after_ms: int = _BEFORE_ALL_MS
     end_ms: int = _AFTER_ALL_MS
 
     def has(self, times: pa.ChunkedArray) -> pa.ChunkedArray:
-        """Return for each time whether it is in the night."""
+        """Return whether each time is in the night."""
         return pc.and_(pc.greater(times, self.after_ms), pc.less_equal(times, self.end_ms))
 
     def lasts(self, from_ms: pa.ChunkedArray, to_ms: pa.ChunkedArray) -> pa.ChunkedArray:
-        """Return how long each stretch is in the night; a null ``to_ms``: to its end."""
+        """Return how long each stretch overlaps the night; a null ``to_ms`` extends to its end."""
         begin = pc.max_element_wise(from_ms, self.after_ms)
         end = pc.min_element_wise(pc.fill_null(to_ms, self.end_ms), self.end_ms)
         return pc.max_element_wise(pc.subtract(end, begin), 0)
 
     def touches(self, from_ms: pa.ChunkedArray, to_ms: pa.ChunkedArray) -> pa.ChunkedArray:
-        """Return for each stretch whether a part of it is in the night."""
+        """Return whether each stretch overlaps the night."""
         over = pc.less_equal(pc.fill_null(to_ms, _AFTER_ALL_MS), self.after_ms)
         return pc.and_(pc.invert(over), pc.less_equal(from_ms, self.end_ms))
 
 
 def _span(audit: AuditRecord, before_ms: int | None) -> NightSpan:
-    """Return the night as its run has it; no night begins before the end of the one before."""
+    """Return the night of a run, which begins no earlier than the previous night ends."""
     begins = [audit.get("night_ms", audit["start_ms"]), before_ms or _BEFORE_ALL_MS]
     begin_ms = max(begins)
     return NightSpan(begin_ms if begin_ms > audit["start_ms"] else _BEFORE_ALL_MS, audit["end_ms"])
@@ -95,18 +95,18 @@ def _span(audit: AuditRecord, before_ms: int | None) -> NightSpan:
 
 @dataclass(frozen=True, eq=False)
 class Night:
-    """An audit of one cluster.
+    """The audit of a cluster in a night.
 
     Attributes:
         row: the row of ``nights``.
         groups: rows of ``group_nights``, without ``settle_p99_ms``.
         churn: see `flaps.churn_of`.
-        names: the groups and hosts that were there, by kind of subject.
-        findings: all rows that were kept.
+        names: the groups and hosts present, by kind of subject.
+        findings: all kept rows.
         looked: what it checked.
-        files: what it read.
-        truncated: rules whose findings it did not all keep.
-        span: its time.
+        files: the files it read.
+        truncated: rules of which it did not keep all findings.
+        span: its period.
     """
 
     row: NightsRow
@@ -121,13 +121,13 @@ class Night:
 
 
 def night_of(run: Run, cluster: str, read: ReadColumns, before_ms: int | None = None) -> Night:
-    """Read one audit of one cluster.
+    """Read the audit of a cluster.
 
     Args:
         run: the audit.
         cluster: the cluster, among those that it audited.
         read: reads its tables.
-        before_ms: end of the night before; None: it is the first.
+        before_ms: the end of the previous night; None for the first.
     """
     audit: AuditRecord = run.record["audit"]["clusters"][cluster]
     span = _span(audit, before_ms)
@@ -203,7 +203,7 @@ def _night_row(
 
 
 def _group_rows(verdicts: pa.Table, parts: Iterable[pa.Table], night: NightsRow) -> pa.Table:
-    """Combine the tables' facts about each group with a verdict, by group."""
+    """Combine the facts about each group that has a verdict."""
     rows = verdicts.select([*_GROUP, "verdict", "reason", "behind"])
     for part in parts:
         rows = rows.join(part, keys=_GROUP, join_type="left outer")
@@ -223,7 +223,7 @@ def _group_rows(verdicts: pa.Table, parts: Iterable[pa.Table], night: NightsRow)
 
 
 def _grouped(rows: pa.Table, *sums: tuple[str, str, str]) -> pa.Table:
-    """Aggregate by group: (column, function, name of the result), in the order of the rows."""
+    """Aggregate rows by group, given (column, function, name of the result)."""
     made = rows.group_by(_GROUP, use_threads=False).aggregate(
         [column_sum[:2] for column_sum in sums]
     )
@@ -231,8 +231,8 @@ def _grouped(rows: pa.Table, *sums: tuple[str, str, str]) -> pa.Table:
 
 
 def _of_epochs(epochs: pa.Table, night: NightSpan) -> pa.Table:
-    """Return the findings that began, ended and lasted in the night, and the members at its start
-    and end.
+    """Return how many epochs began and how long states lasted in the night, and the members at its
+    start and end.
     """
     rows = epochs.filter(night.touches(epochs["from_ms"], epochs["to_ms"]))
     rows = rows.sort_by([(name, "ascending") for name in (*_GROUP, "epoch")])
@@ -257,7 +257,7 @@ def _of_epochs(epochs: pa.Table, night: NightSpan) -> pa.Table:
 
 
 def _of_metrics(metrics: pa.Table, epochs: pa.Table, night: NightSpan) -> pa.Table:
-    """Return the movement of the night, without the group's first epoch, and the balance at its
+    """Return the moves of the night, without the group's first epoch, and the balance at its
     end.
     """
     rows = metrics.filter(pc.is_null(metrics["topic"]))
@@ -294,7 +294,9 @@ def _of_starts(starts: pa.Table) -> pa.Table:
 
 
 def _of_members(changes: pa.Table, epochs: pa.Table) -> pa.Table:
-    """Return joins, leaves and losses; in an epoch with both, all ends count as losses."""
+    """Return joins, leaves and losses; in an epoch with leaves and losses, all ends count as
+    losses.
+    """
     causes = epochs["causes"].combine_chunks()
     lost_rows = pc.list_parent_indices(causes).filter(
         pc.equal(pc.list_flatten(causes), CONSUMER_LOST)

@@ -14,9 +14,9 @@ KEYS = ("pattern", "cluster", "team", "channel")
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """An entry: the team of the matching groups and clusters.
+    """An entry of ``owners.toml``: the team for the matching groups and clusters.
 
-    ``channel``: where the team is notified, such as a chat room; empty: nowhere.
+    ``channel`` is where the team is notified, such as a chat room; empty if nowhere.
     """
 
     pattern: str
@@ -27,11 +27,11 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Owners:
-    """The file.
+    """The contents of ``owners.toml``.
 
     Attributes:
-        entries: the entries, in order; the first that matches counts.
-        channels: those that have a webhook.
+        entries: the entries in order, of which the first match counts.
+        channels: the channels with a webhook.
     """
 
     entries: tuple[Owner, ...] = ()
@@ -39,7 +39,7 @@ class Owners:
 
 
 def owner_of(owners: Iterable[Owner], cluster: str, group: str | None) -> str | None:
-    """Return the team of the first entry that matches; None: there is none.
+    """Return the team of the first matching entry, if any.
 
     A finding without a group belongs to the first entry whose pattern is ``*``.
     """
@@ -48,7 +48,7 @@ def owner_of(owners: Iterable[Owner], cluster: str, group: str | None) -> str | 
 
 
 def entry_of(owners: Iterable[Owner], cluster: str, group: str | None) -> Owner | None:
-    """Return the first entry that matches a group; None: there is none."""
+    """Return the first entry that matches a group, if any."""
     for owner in owners:
         named = owner.pattern == "*" if group is None else fnmatchcase(group, owner.pattern)
         if named and fnmatchcase(cluster, owner.cluster):
@@ -73,11 +73,11 @@ def read_owners(text: str, where: str) -> Owners:
     ```
 
     Args:
-        text: the file.
+        text: the text of the file.
         where: its name, for messages.
 
     Raises:
-        UsageError: names every mistake with its line.
+        UsageError: the file has mistakes; the message names each with its line.
     """
     entries, mistakes = toml_entries(text, where, "owner", "owner", beside=["channel"])
     mistakes += [f"{line}: {mistake}" for line, entry in entries for mistake in _mistakes(entry)]

@@ -1,4 +1,4 @@
-"""Selection of the runs in a folder that count as nights, with reasons for the others."""
+"""Selects the runs in a folder that count as nights, and states why others do not."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ Record = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Run:
-    """A run that was written: its folder and its `_run.json`."""
+    """A finished run: its folder and its `_run.json`."""
 
     folder: str
     record: Record
@@ -38,9 +38,9 @@ class RunList:
     """The runs of a folder.
 
     Attributes:
-        nights: audits with the clusters that count of each, by end, then cluster.
+        nights: audits with the clusters that count, by end, then cluster.
         propagated: runs of `propagate`.
-        left_out: why each other folder, or cluster of one, does not count; "NAME: reason".
+        left_out: why other folders, or clusters in them, do not count, as "NAME: reason".
     """
 
     nights: Sequence[tuple[Run, str]]
@@ -49,14 +49,14 @@ class RunList:
 
 
 def choose_runs(folders: Iterable[tuple[str, Record | None]]) -> RunList:
-    """Choose the nights among all folders; the order of the folders does not matter.
+    """Choose the nights among all folders, given in any order.
 
     If several audits of a cluster have the same end, the one that started last counts. If two of
-    these have the same id or start time but different rows, neither counts because nothing shows
+    these have the same id or start time but different rows, neither counts, because nothing shows
     which is right.
 
     Args:
-        folders: each with its record; None: the folder has no valid record.
+        folders: the folders, each with its record, or None without a valid record.
     """
     audits, propagated, left_out = [], [], []
     for folder, record in sorted(folders, key=lambda entry: entry[0]):

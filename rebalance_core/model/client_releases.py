@@ -1,4 +1,4 @@
-"""Releases of clients that are not Java's, as their versions state them."""
+"""Releases of non-Java clients, derived from the versions that they report."""
 
 import re
 
@@ -8,16 +8,18 @@ from rebalance_core.model.languages import (
 )
 
 ROCKETMQ_MAJOR = 4
-"""From here on a version is one of RocketMQ's, which a client sends in each of its releases (Go
-4.5.2, C++ 4.6.0, .NET 4.8.0 or 4.9.7), so it does not identify the client's release."""
+"""Versions from this one on are RocketMQ's. A client that reports one reports it in every release
+(Go 4.5.2, C++ 4.6.0, .NET 4.8.0 or 4.9.7), so it does not identify the client's release.
+"""
 
 _GO_RELEASES = {"v2.0.0": "2.0.0", "v2.1.1": "2.1.2"}
-"""Go's release by the version that it reports: 2.1.2 and later still report v2.1.1; v2.1.0 may be
-2.1.0 or 2.1.1, which start differently."""
+"""Releases of the Go client by reported version. 2.1.2 and later still report v2.1.1; v2.1.0 may be
+2.1.0 or 2.1.1, which start differently.
+"""
 
 
 def told_release(language: str, text: str | None) -> str | None:
-    """Return the release that PROP_CLIENT_VERSION states; None: it states none.
+    """Return the release that PROP_CLIENT_VERSION identifies, if any.
 
     >>> told_release("GO", "v2.1.1"), told_release("GO", "v2.1.0"), told_release("CPP", "V3_1_8")
     ('2.1.2', None, None)
@@ -29,7 +31,7 @@ _RELEASE = re.compile(r"[vV]?(\d{1,9}(?:\.\d{1,9}){1,3})(?:[-_.+].*)?")
 
 
 def release_of(version: str | None) -> tuple[int, ...] | None:
-    """Return the release of a client that is not Java's; None: the version does not identify it.
+    """Return the release of a non-Java client, or None if the version does not identify it.
 
     >>> release_of("v2.1.3-0.20251226070945"), release_of("4.5.2")
     ((2, 1, 3), None)

@@ -1,10 +1,10 @@
-"""The behaviour of clients in each language where it differs from Java's: one profile per language
-and range of versions.
+"""How clients in other languages differ from Java's, in a profile per language and range of
+versions.
 
-Every remoting client divides queues itself. A group divides as planned only while all of its
-members divide identically. Begin with `profile_of`. (rocketmq.md §16; what was run and what was
-only read is in docs/fidelity.md.) The reference of the profiles is behaviour.tsv of the clients
-that were run; tests hold each row to it.
+Every remoting client allocates queues itself, so a group is allocated as planned only while all its
+members allocate identically. Begin with `profile_of`. (See rocketmq.md §16; docs/fidelity.md states
+what was tested and what was only read.) Tests hold the profiles to behaviour.tsv, which records the
+clients that were run.
 """
 
 from collections.abc import Mapping
@@ -111,7 +111,7 @@ PROFILES: Mapping[str, tuple[ClientProfile, ...]] = {
         _DOTNET,
     ),
 }  # fmt: skip
-"""Releases in order, by language; the last is used for an unknown release."""
+"""The profiles of each language in order of releases; the last is used for an unknown release."""
 
 SAME_CLIENT = {PYTHON: CPP, NODE_JS: NODE}
 """Languages whose client is written in another language."""
@@ -122,9 +122,9 @@ def profile_of(language: str | None, version: str | None = None) -> ClientProfil
     """Return the profile of a member with this ``language`` and ``version``.
 
     Args:
-        language: One of `LANGUAGES`; None: unknown. Languages whose client has never been run or
-            read divide as Java does (`is_modelled` identifies them).
-        version: The release of the client; None, or one of RocketMQ's: not known.
+        language: One of `LANGUAGES`, or None if unknown. Languages whose client was never tested or
+            read are treated as Java (`is_modelled` identifies them).
+        version: The release of the client; None or one of RocketMQ's versions if unknown.
 
     >>> profile_of("GO", "2.1.1").start, profile_of("GO", "4.5.2").start, profile_of("ERLANG").order
     ('NEVER_WITHOUT_COMMIT', 'ANOTHER', 'UTF16')
@@ -139,7 +139,7 @@ def profile_of(language: str | None, version: str | None = None) -> ClientProfil
 
 
 def is_modelled(language: str | None) -> bool:
-    """Return False for a language whose client has never been run or read: it is taken as Java.
+    """Return False for a language whose client was never tested or read and is treated as Java.
 
     >>> is_modelled("GO"), is_modelled(None), is_modelled("PHP")
     (True, True, False)
@@ -149,12 +149,14 @@ def is_modelled(language: str | None) -> bool:
 
 
 def is_java(language: str | None) -> bool:
-    """Return True if a member is taken as a Java client: its language is Java, or not known."""
+    """Return True if a member is treated as a Java client because its language is Java or
+    unknown.
+    """
     return profile_of(language) is JAVA_PROFILE
 
 
 def member_profile(language: str | None, version: str, rebalance_mode: str) -> ClientProfile:
-    """Return the profile of a member; a proxy divides for those behind it in any language.
+    """Return the profile of a member; a proxy allocates for members behind it in any language.
 
     >>> member_profile("GO", "5.0.0", "PROXY").language
     'JAVA'
@@ -169,9 +171,9 @@ def profile_of_row(member: Mapping[str, Any]) -> ClientProfile:
 
 
 def client_intervals(settings: GroupSettings, join: Event) -> Intervals:
-    """Return the intervals of the timers of the client that a CONSUMER_JOIN is about.
+    """Return the timer intervals of the client in a CONSUMER_JOIN.
 
-    The group's settings of passes are Java's; a client of another language has its own.
+    The group's pass intervals apply to Java; a client in another language has its own.
     """
     intervals = settings.intervals_of(join)
     profile = profile_at(settings, join)
@@ -181,10 +183,9 @@ def client_intervals(settings: GroupSettings, join: Event) -> Intervals:
 
 
 def window_intervals(settings: GroupSettings, join: Event) -> Intervals:
-    """Return the intervals that bound windows: `client_intervals`, or longer.
+    """Return the intervals that bound windows, which are `client_intervals` or longer.
 
-    A client that no notice is seen to wake acts with its next pass on what others learn by a
-    notice.
+    A client that is not known to react to notices acts on a change only in its next periodic pass.
     """
     intervals = client_intervals(settings, join)
     if profile_at(settings, join).notice_run:
@@ -193,14 +194,15 @@ def window_intervals(settings: GroupSettings, join: Event) -> Intervals:
 
 
 def profile_at(settings: GroupSettings, join: Event) -> ClientProfile:
-    """Return the profile of the client that a CONSUMER_JOIN is about."""
+    """Return the profile of the client in a CONSUMER_JOIN."""
     version = join.version or settings.client_version
     return member_profile(join.language, version, join.rebalance_mode or settings.rebalance_mode)
 
 
 OTHER_RULES = "4.9"
-"""The model for clients of other languages: unless their own rule is known, they follow the classic
-client (they do not ask brokers for their share, and have no interval between two passes)."""
+"""The version whose rules clients in other languages follow unless their own are known: the classic
+client, which does not ask brokers for its share and has no minimum interval between passes.
+"""
 
 
 def rules_version(language: str | None, version: str) -> str:

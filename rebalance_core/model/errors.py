@@ -1,4 +1,4 @@
-"""The root of errors; each leaf carries the exit code of a job. The nearest known name."""
+"""The package's errors, each with the exit code of a job, and suggestions for misspelt names."""
 
 from collections.abc import Collection, Iterable, Iterator
 from difflib import get_close_matches
@@ -23,13 +23,13 @@ class InputRefused(RebalanceError):
 
 
 class OutputExists(RebalanceError):
-    """The output folder is in use, not ours, or holds a result already."""
+    """The output folder is in use, is not ours, or already holds a result."""
 
     exit_code = 5
 
 
 class StoreFailed(RebalanceError):
-    """An object store did not answer, throttles or has an error of its own: another try may do."""
+    """An object store did not answer, throttles or has an internal error; a retry may help."""
 
     exit_code = 6
 
@@ -59,7 +59,7 @@ class StartOffsetError(RebalanceError):
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str | None:
-    """Return the known name most like `name`, ignoring case, or None if none is close.
+    """Return the known name most similar to `name`, ignoring case, or None if none is close.
 
     >>> nearest("MAX_BAD_SHARES", ["max_bad_share", "limits"])
     'max_bad_share'
@@ -70,15 +70,14 @@ def nearest(name: str, candidates: Iterable[str]) -> str | None:
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:
-    """Return `nearest` as the end of a sentence, empty if there is none."""
+    """Return `nearest` as the end of a sentence, or an empty string."""
     meant = nearest(name, candidates)
     return f"; did you mean {meant}?" if meant else ""
 
 
 MOST_UNKNOWN = 20
-"""Maximum number of unknown keys that a message names; a file of another kind may have a
-million."""
-_SHOWN = 100  # characters of a name
+"""The most unknown keys that a message names, since a file of another kind may have a million."""
+_SHOWN = 100  # characters shown of a name
 
 
 def unknown_keys(
@@ -90,15 +89,15 @@ def unknown_keys(
     valid: str = "valid keys",
     near: Collection[str] = (),
 ) -> Iterator[tuple[str, str]]:
-    """Name the keys that are unknown, each with its near miss: the first 20, and how many more.
+    """Yield the first 20 unknown keys with suggestions, then the number of further ones.
 
     Args:
-        names: keys of a file.
-        valid_keys: those that the file may have.
-        prefix: the table that the key is in, before its name, with a dot.
-        whose: the object of the key, after its name.
-        valid: the name for valid keys.
-        near: names beside ``valid_keys`` that may have been meant.
+        names: the keys in a file.
+        valid_keys: the keys that the file may have.
+        prefix: the key's table and a dot, shown before its name.
+        whose: the object of the key, shown after its name.
+        valid: what to call valid keys.
+        near: further names that may have been meant.
 
     Yields:
         The key, and what is wrong with it.

@@ -1,4 +1,4 @@
-"""Cluster events: the types and one event as the replay reads it."""
+"""Cluster events: their types, and an event as the replay reads it."""
 
 from dataclasses import dataclass
 
@@ -34,8 +34,10 @@ TOPIC_EVENTS = (TOPIC_CONFIG, TOPIC_DELETED)
 MASTER_EVENTS = (MASTER_DOWN, MASTER_UP)
 EVENT_TYPES = (*GROUP_EVENTS, *BROKER_EVENTS, *TOPIC_EVENTS, *MASTER_EVENTS, NOTICES)
 
-OBSERVED = "OBSERVED"  # detail: true since before the log began
-EXPIRED = "EXPIRED"  # detail of a loss that the scan finds; the broker notifies no member
+OBSERVED = "OBSERVED"  # detail: already true when the log began
+EXPIRED = (
+    "EXPIRED"  # detail of a loss that the scan detects, of which the broker notifies no member
+)
 
 REFUSED = "REFUSED"
 """Detail of a MASTER_DOWN: the slaves refuse reads (slaveReadEnable=false, the default)."""
@@ -53,7 +55,7 @@ BATCHED = "BATCHED"
 OFF = "OFF"
 """Detail of a NOTICES: it notifies no member (notifyConsumerIdsChangedEnable=false)."""
 NOTICE_MODES = (ON, BATCHED, OFF)
-"""From the earliest to the latest."""
+"""In ascending order of delay."""
 
 
 @dataclass(frozen=True, slots=True)

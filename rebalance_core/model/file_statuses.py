@@ -12,4 +12,4 @@ FILE_STATUSES = {
     READ: "read; only in part if a reason is stated",
     STATES_NOTHING: "known to add nothing",
 }
-"""Statuses of files; those that need attention come first."""
+"""The statuses of files, those that need attention first."""

@@ -20,8 +20,8 @@ CONSUME_FROM_WHERE = (
     "CONSUME_FROM_MIN_OFFSET",
     "CONSUME_FROM_MAX_OFFSET",
 )
-"""The enum of that name; the last three are deprecated."""
-BROKER_STRATEGIES = ("AVG", "AVG_BY_CIRCLE")  # QueryAssignmentProcessor knows no other
+"""The values of RocketMQ's enum; the last three are deprecated."""
+BROKER_STRATEGIES = ("AVG", "AVG_BY_CIRCLE")  # the only ones that QueryAssignmentProcessor knows
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class GroupSettings:
     message_model: str = CLUSTERING
     strategy: str = "AVG"
     subscriptions: tuple[str, ...] | None = None
-    """For members without a setting; None: unknown, which differs from empty."""
+    """For members without subscriptions of their own; None means unknown, unlike an empty tuple."""
     consume_from_where: str = "CONSUME_FROM_LAST_OFFSET"
     consume_timestamp_ms: int | None = None
     ordered: bool = False
@@ -44,7 +44,7 @@ class GroupSettings:
     pull_threshold_for_topic: int = -1
     pull_threshold_size_for_topic: int = -1
     notified: bool = True
-    """False: brokers notify members of neither joins nor leaves, but do of closed channels."""
+    """If False, brokers notify members of closed channels but not of joins and leaves."""
     wait_interval_ms: int = DEFAULT_INTERVALS.wait_interval_ms
     min_interval_ms: int = DEFAULT_INTERVALS.min_interval_ms
     poll_name_server_interval_ms: int = DEFAULT_INTERVALS.poll_name_server_interval_ms
@@ -53,11 +53,11 @@ class GroupSettings:
 
     @property
     def intervals(self) -> Intervals:
-        """Return the intervals of its clients that state none of their own."""
+        """Return the intervals of clients that report none of their own."""
         return Intervals(*(getattr(self, name) for name in INTERVALS))
 
     def intervals_of(self, join: Event) -> Intervals:
-        """Return the intervals of the client that a CONSUMER_JOIN is about."""
+        """Return the intervals of the client in a CONSUMER_JOIN."""
         said = (getattr(join, name) for name in INTERVALS)
         return Intervals(
             *(

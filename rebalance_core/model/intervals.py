@@ -11,8 +11,8 @@ class Intervals:
     """Intervals of a client's timers in ms, named as the columns (rocketmq.md §6.1).
 
     Attributes:
-        wait_interval_ms: ``rocketmq.client.rebalance.waitInterval``: passes of its own.
-        min_interval_ms: ``rocketmq.client.rebalance.minInterval`` (5.2+): between two passes.
+        wait_interval_ms: ``rocketmq.client.rebalance.waitInterval``, between periodic passes.
+        min_interval_ms: ``rocketmq.client.rebalance.minInterval`` (5.2+), between any two passes.
         poll_name_server_interval_ms: ``ClientConfig.pollNameServerInterval``.
         heartbeat_broker_interval_ms: ``ClientConfig.heartbeatBrokerInterval``.
         persist_consumer_offset_interval_ms: ``ClientConfig.persistConsumerOffsetInterval``.
@@ -36,9 +36,9 @@ IntervalName = Literal[
 INTERVALS: tuple[IntervalName, ...] = get_args(IntervalName)
 """The columns of consumer_groups and of a CONSUMER_JOIN."""
 SHORTEST_INTERVAL_MS = 100
-"""Limits of a client's timer, in ms; 20 or 30 would be seconds."""
+"""The lower limit of a timer in ms; smaller values such as 20 or 30 are probably seconds."""
 LONGEST_INTERVAL_MS = 3_600_000
-"""Larger values, such as 5 s in microseconds, are refused."""
+"""The upper limit of a timer in ms; larger values are probably microseconds."""
 
 
 def is_interval(value: int) -> bool:

@@ -23,7 +23,7 @@ LANGUAGE_CODES = (
 NODE = "NODE"
 """ali-ons, the remoting client for Node.js, which brokers print as JAVA, version 3.4.9."""
 LANGUAGES = (*LANGUAGE_CODES, NODE)
-"""Valid words of columns ``language`` of settings."""
+"""The valid values of a ``language`` column in settings."""
 
 
 def parse_language(text: str) -> str:

@@ -1,11 +1,11 @@
-"""Java's string order, which decides who gets which queue."""
+"""Queues and Java's string order, which decides who gets which queue."""
 
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
 
-@lru_cache(maxsize=1 << 16)  # the same names are sorted in every pass
+@lru_cache(maxsize=1 << 16)  # every pass sorts the same names
 def java_string_key(text: str) -> bytes:
     """Return a sort key equal to Java's ``String.compareTo`` (UTF-16 code units, not code points).
 
@@ -18,18 +18,18 @@ def java_string_key(text: str) -> bytes:
 def sort_client_ids(client_ids: Iterable[str]) -> list[str]:
     """Return the ids, with duplicates, as the client sorts them to allocate (cidAll)."""
     ids = list(client_ids)
-    if all(map(str.isascii, ids)):  # usually, and then both orders agree
+    if all(map(str.isascii, ids)):  # the usual case, in which both orders agree
         return sorted(ids)
     return sorted(ids, key=java_string_key)
 
 
 RETRY_TOPIC_PREFIX = "%RETRY%"  # MixAll.RETRY_GROUP_TOPIC_PREFIX
-POP_RETRY_MARKS = "_", "+"  # KeyBuilder: between group and topic, first and second version
+POP_RETRY_MARKS = "_", "+"  # KeyBuilder: separates group and topic, in the first and second version
 SYSTEM_PREFIXES = ("rmq_sys_", "RMQ_SYS_", "%SYS%", "%DLQ%", "%REPLY%")
 SYSTEM_TOPICS = frozenset(
     {
         "TBW102",
-        "SCHEDULE_TOPIC_XXXX",  # its actual spelling: TopicValidator.RMQ_SYS_SCHEDULE_TOPIC
+        "SCHEDULE_TOPIC_XXXX",  # spelt like this in TopicValidator.RMQ_SYS_SCHEDULE_TOPIC
         "BenchmarkTest",
         "TRANS_CHECK_MAX_TIME_TOPIC",
         "SELF_TEST_TOPIC",
@@ -57,12 +57,12 @@ class MessageQueue(NamedTuple):
         )
 
 
-@lru_cache(maxsize=1 << 16)  # the same queues are sorted in every pass
+@lru_cache(maxsize=1 << 16)  # every pass sorts the same queues
 def queue_sort_key(queue: MessageQueue) -> tuple[bytes, bytes, int]:
     """Return the key of ``MessageQueue.compareTo``: topic, broker name (UTF-16), numeric queue id.
 
-    Upstream subtracts the ids as ints: for ids more than 2^31 apart, which no route has, its order
-    overflows and is not total.
+    Upstream subtracts the ids as ints, so for ids more than 2^31 apart, which no route has, the
+    subtraction overflows and the order is not total.
     """
     return java_string_key(queue.topic), java_string_key(queue.broker_name), queue.queue_id
 
@@ -78,9 +78,9 @@ def retry_topic(consumer_group: str) -> str:
 
 
 def pop_retry_topics(consumer_group: str, topic: str) -> tuple[str, str]:
-    """Return where messages of a topic that the group popped are stored for another try.
+    """Return the topics in which popped messages of a topic wait for redelivery to the group.
 
-    Names of the first and second version (``KeyBuilder.buildPopRetryTopicV1`` and ``V2``).
+    They are the names of versions 1 and 2 (``KeyBuilder.buildPopRetryTopicV1`` and ``V2``).
     """
     first, second = (f"{retry_topic(consumer_group)}{mark}{topic}" for mark in POP_RETRY_MARKS)
     return first, second

@@ -1,4 +1,4 @@
-"""Reasons why a pass does not take over a queue that the allocation gives the client
+"""Reasons why a pass does not take a queue that is allocated to the client
 (``RebalanceImpl.updateProcessQueueTableInRebalance``).
 """
 
@@ -7,8 +7,8 @@ from typing import Final
 LOCK_FAILED: Final = "LOCK_FAILED"
 """An orderly member could not lock the queue at its broker."""
 NO_OFFSET: Final = "NO_OFFSET"
-"""There is no offset to start at."""
+"""There is no start offset."""
 OFFSET_FAILED: Final = "OFFSET_FAILED"
 """The query for the start offset failed."""
 TOPIC_MISSING: Final = "TOPIC_MISSING"
-"""The client knows no route of the topic."""
+"""The client has no route for the topic."""

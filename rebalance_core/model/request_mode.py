@@ -16,11 +16,11 @@ _INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class RequestMode:
-    """Mode of a (group, topic) as ``messageRequestMode.json`` has it.
+    """The mode of a (group, topic), as in ``messageRequestMode.json``.
 
     Attributes:
-        share_queue_num: POP: shares of this many other members are each member's too; from 0 down,
-            everything. None: PULL.
+        share_queue_num: For POP, how many other members' shares each member also pops; 0 or less
+            means all. None for PULL.
     """
 
     share_queue_num: int | None = None
@@ -42,7 +42,7 @@ def parse_request_mode(text: str) -> RequestMode:
     """Parse ``PULL`` or ``POP(share_queue_num=N)``, the detail of a REQUEST_MODE.
 
     Raises:
-        UsageError: neither of them, or N does not fit a Java int.
+        UsageError: The text is neither, or N does not fit into a Java int.
 
     >>> str(parse_request_mode("POP(share_queue_num=2)")), parse_request_mode("PULL").is_pop
     ('POP(share_queue_num=2)', False)
@@ -56,5 +56,7 @@ def parse_request_mode(text: str) -> RequestMode:
 
 
 def can_be_popped(topic: str) -> bool:
-    """Return False for retry topics: clients always pull them, and brokers refuse another mode."""
+    """Return False for retry topics, which clients always pull and for which brokers refuse another
+    mode.
+    """
     return not is_retry_topic(topic)

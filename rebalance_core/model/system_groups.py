@@ -1,4 +1,4 @@
-"""RocketMQ's own consumer groups: not of applications, and judged by no rule."""
+"""RocketMQ's own consumer groups, which belong to no application and which no rule judges."""
 
 REVIVE_GROUP = "CID_RMQ_SYS_REVIVE_GROUP"
 """PopAckConstants: the group with which a broker reads popped messages that were not
@@ -14,11 +14,12 @@ SYSTEM_GROUPS = frozenset(
         "CID_ONSAPI_OWNER",
         "__MONITOR_CONSUMER",
         "CLIENT_INNER_PRODUCER",
-        "CID_DefaultHeartBeatSyncerTopic",  # proxies use it to exchange their members
+        "CID_DefaultHeartBeatSyncerTopic",  # with which proxies exchange their members
     }
 )
-"""MixAll's own groups and those of proxies; those that begin with CID_RMQ_SYS_ belong to
-brokers."""
+"""MixAll's own groups and those of proxies; groups that begin with CID_RMQ_SYS_ belong to
+brokers.
+"""
 
 
 def is_system_group(group: str) -> bool:

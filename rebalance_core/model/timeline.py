@@ -1,4 +1,4 @@
-"""A fact about the cluster as a function of time whose value is, at some times, not known."""
+"""Facts about the cluster as functions of time, whose values may be unknown at some times."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 Other = TypeVar("Other")
 
 EVER_MS = 1 << 62
-"""Later than every event; its negative is earlier than every event."""
+"""A time after every event; its negative lies before every event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,8 @@ class Unknown:
 
     Attributes:
         reason: LOG_BEGINS, LOG_ENDED or NOT_COVERED of `model.verdicts`.
-        where: the broker or client folder whose file is missing; empty: no single folder.
+        where: the broker or client folder whose file is missing; empty if there is no single
+            folder.
         why: the evidence that is missing, in words.
         remedy: the file or command that would supply it.
     """
@@ -34,7 +35,7 @@ class Unknown:
 
 @dataclass(frozen=True, slots=True)
 class Interval(Generic[T]):
-    """A stretch of time with one value, epoch ms, without ``to_ms`` itself."""
+    """A period with a single value, in epoch ms; ``to_ms`` is exclusive."""
 
     from_ms: int
     to_ms: int
@@ -43,20 +44,20 @@ class Interval(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Timeline(Generic[T]):
-    """Intervals that follow one another from the beginning of time to its end.
+    """Consecutive intervals that cover all of time.
 
-    Every operation returns a new timeline. Costs are linear in the intervals, those of `at` and of
-    the start of `over` logarithmic.
+    Every operation returns a new timeline. Costs are linear in the number of intervals, except for
+    `at` and the start of `over`, which are logarithmic.
 
     Attributes:
-        intervals: the intervals, in order, without a break; neighbours differ in value.
+        intervals: the intervals in order and without gaps; neighbours differ in value.
     """
 
     intervals: tuple[Interval[T], ...]
 
     @staticmethod
     def always(value: Other | Unknown) -> Timeline[Other]:
-        """Return the timeline that has one value all the time.
+        """Return a timeline with the same value at all times.
 
         >>> Timeline.always(3).at(0)
         3
@@ -68,20 +69,20 @@ class Timeline(Generic[T]):
         return self.intervals[self._index(at_ms)].value
 
     def known_at(self, at_ms: int, otherwise: T) -> T:
-        """Return the value at a moment, or another where it is unknown."""
+        """Return the value at a moment, or ``otherwise`` if it is unknown."""
         value = self.at(at_ms)
         return otherwise if isinstance(value, Unknown) else value
 
     def over(self, from_ms: int, to_ms: int) -> Iterator[Interval[T]]:
-        """Yield the intervals that share a moment with ``from_ms`` to ``to_ms``, both included."""
+        """Yield the intervals that overlap the period from ``from_ms`` to ``to_ms``, inclusive."""
         for index in range(self._index(from_ms), len(self.intervals)):
             if self.intervals[index].from_ms > to_ms:
                 return
             yield self.intervals[index]
 
     def gap(self, from_ms: int, to_ms: int) -> Unknown | None:
-        """Return why the value is unknown at the first such moment of ``from_ms`` to ``to_ms``,
-        both included; None: it is known throughout.
+        """Return why the value is unknown at the first such moment from ``from_ms`` to ``to_ms``,
+        inclusive, or None if it is known throughout.
         """
         values = (interval.value for interval in self.over(from_ms, to_ms))
         return next((value for value in values if isinstance(value, Unknown)), None)
@@ -93,7 +94,7 @@ class Timeline(Generic[T]):
                 yield interval, interval.value
 
     def where_known(self, value: Other) -> Timeline[Other]:
-        """Return the timeline that has one value wherever this one is known."""
+        """Return a timeline with a single value wherever this one is known."""
         return _joined(
             Interval(
                 each.from_ms, each.to_ms, each.value if isinstance(each.value, Unknown) else value
@@ -102,7 +103,8 @@ class Timeline(Generic[T]):
         )
 
     def put(self, from_ms: int, to_ms: int, value: T | Unknown) -> Timeline[T]:
-        """Return the timeline with another value from ``from_ms`` until before ``to_ms``.
+        """Return the timeline with the value replaced from ``from_ms`` up to, but excluding,
+        ``to_ms``.
 
         >>> Timeline.always("a").put(10, 20, "b").at(20)
         'a'
@@ -122,7 +124,7 @@ class Timeline(Generic[T]):
         return _joined([*before, Interval(from_ms, to_ms, value), *after])
 
     def refined(self, other: Timeline[T]) -> Timeline[T]:
-        """Return the timeline that has the value of ``other`` where its own is unknown.
+        """Return the timeline with unknown values filled in from ``other``.
 
         >>> late = Timeline.always("b").put(-EVER_MS, 10, Unknown("", "", "", ""))
         >>> late.refined(Timeline.always("a")).at(5)
@@ -140,13 +142,13 @@ class Timeline(Generic[T]):
         return refined
 
     def proven(self, shown_ms: Iterable[int]) -> Timeline[T]:
-        """Return the timeline of a state from this timeline of its changes, outside its gaps.
+        """Return the timeline of a state, given this timeline of its changes.
 
-        In a stretch without a gap the state is known if it is known at one moment, because all
-        changes before and after are known. A stretch without a beginning is known.
+        In a stretch without a gap, the state is known if it is known at one moment, because all
+        changes before and after are known. A stretch without a beginning is also known.
 
         Args:
-            shown_ms: moments at which something shows the state as a whole.
+            shown_ms: moments at which evidence shows the whole state.
         """
         shown = sorted(shown_ms)
         proven: list[Interval[T]] = []
@@ -173,7 +175,7 @@ def _is_gap(interval: Interval[T]) -> bool:
 
 
 def _joined(intervals: Iterable[Interval[T]]) -> Timeline[T]:
-    """Return the timeline of these intervals, neighbours of equal value merged."""
+    """Return the timeline of these intervals, merging neighbours with equal values."""
     joined: list[Interval[T]] = []
     for interval in intervals:
         if joined and joined[-1].value == interval.value:
@@ -184,7 +186,7 @@ def _joined(intervals: Iterable[Interval[T]]) -> Timeline[T]:
 
 
 def first_gap(timelines: Iterable[Timeline[T]], from_ms: int, to_ms: int) -> Unknown | None:
-    """Return why the first of these timelines that has a gap is unknown over a span; None: all
+    """Return why the first of these timelines with a gap is unknown within a span, or None if all
     are known throughout.
     """
     gaps = (timeline.gap(from_ms, to_ms) for timeline in timelines)

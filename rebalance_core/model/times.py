@@ -1,8 +1,8 @@
-"""Units of time, conversion of times from and to text, and RocketMQ's own timers.
+"""Units of time, conversion of times from and to text, and RocketMQ's timers.
 
-Each timer is defined once, with the property and class it comes from (rocketmq.md §6.1): first
-those of clients, then of brokers, proxies, name servers and producers. They are defaults, in
-milliseconds. Values derived from them, with a margin, are defined where they are used.
+Each timer is defined once, with the property and class from which it comes (rocketmq.md §6.1):
+first the timers of clients, then those of brokers, proxies, name servers and producers. All are
+defaults in milliseconds. Values that add a margin to them are defined where they are used.
 """
 
 import re
@@ -15,13 +15,15 @@ HOUR_MS: Final = 60 * MINUTE_MS
 DAY_MS: Final = 24 * HOUR_MS
 
 YEAR_2000_MS: Final = 946_684_800_000
-"""2000-01-01T00:00:00Z. RocketMQ is younger; a current time in seconds would be in January 1970."""
+"""2000-01-01T00:00:00Z, before RocketMQ existed; a current time in seconds would fall into January
+1970.
+"""
 YEAR_2201_MS: Final = 7_289_654_400_000
 """2201-01-01T00:00:00Z. A current time in microseconds would be 50,000 years away."""
 
 
 def utc_time(time_ms: int) -> datetime | None:
-    """Return the time to the second; None beyond the calendar (a broken clock, a wrong unit)."""
+    """Return the time to the second, or None beyond the calendar (a broken clock, a wrong unit)."""
     try:
         return datetime.fromtimestamp(time_ms // SECOND_MS, UTC)
     except (ValueError, OverflowError, OSError):
@@ -29,7 +31,7 @@ def utc_time(time_ms: int) -> datetime | None:
 
 
 def utc(time_ms: int, pattern: str = "%Y-%m-%d %H:%M:%SZ") -> str:
-    """Return the time in text; the number itself if it is beyond the calendar.
+    """Return the time as text, or the number itself if it is beyond the calendar.
 
     >>> utc(1795231709901)
     '2026-11-21 03:28:29Z'
@@ -39,7 +41,7 @@ def utc(time_ms: int, pattern: str = "%Y-%m-%d %H:%M:%SZ") -> str:
 
 
 def utc_ms(time_ms: int) -> str:
-    """Return the time in text with its milliseconds.
+    """Return the time as text with milliseconds.
 
     >>> utc_ms(1795231709901)
     '2026-11-21 03:28:29.901Z'
@@ -53,7 +55,7 @@ _DURATION = re.compile(rf"(?:{_PART})+")
 _PARTS = re.compile(r"(\d{1,18})(ms|s|m|h|d)")
 
 MOST_DIGITS = 30
-"""Digits of a time; more are not a time, and Python reads at most 4,300."""
+"""The most digits of a time; Python itself reads at most 4,300."""
 DURATION_FORM = 'a duration such as "90s", "5m" or "1h30m"'
 INSTANT_FORM = "epoch milliseconds or RFC 3339 such as 2026-11-21T03:30:00Z"
 
@@ -121,7 +123,8 @@ PULL_MAX_IDLE_MS = 120_000
 """ProcessQueue.PULL_MAX_IDLE_TIME: a queue not pulled for this long counts as expired."""
 STANDSTILL_MS = PULL_MAX_IDLE_MS
 """A commit that does not move for this long while messages arrive has stalled: clients commit every
-5 s, and by then drop a queue that they do not pull."""
+5 s, and after this time drop a queue that they have not pulled.
+"""
 REBALANCE_LATER_MS = 500
 """RebalanceImpl.updateProcessQueueTableInRebalance (5.0+): rebalanceLater after a refused lock."""
 FIRST_PULL_DELAY_MS = 500
@@ -129,13 +132,14 @@ FIRST_PULL_DELAY_MS = 500
 UNLOCK_DELAY_MS = 20_000
 """RebalancePushImpl.UNLOCK_DELAY_TIME_MILLS (rocketmq.client.unlockDelayTimeMills).
 
-To 5.1.4 the delay of the unlock while messages are cached, from 5.2 the age of the last lock
+Until 5.1.4 it delays the unlock while messages are cached; since 5.2 it is the age of the last lock
 renewal after which a dropped queue is unlocked by force.
 """
 
 POP_INVISIBLE_MS = 60_000
-"""DefaultMQPushConsumer.popInvisibleTime: after it, a popped message without acknowledgement is
-redelivered."""
+"""DefaultMQPushConsumer.popInvisibleTime, after which a popped message without acknowledgement is
+redelivered.
+"""
 GRPC_HEARTBEAT_MS = 10_000
 """ClientManagerImpl.HEART_BEAT_PERIOD of rocketmq-clients: a gRPC client's, to its proxy."""
 
@@ -159,8 +163,9 @@ REGISTRATION_MS = 30_000
 POP_REVIVE_WAIT_MS = 2_000
 """PopReviveService: PopAckConstants.ackTimeInterval and a second, after the invisible time."""
 REVIVE_ROUND_MS = 2_000
-"""Added to it: recordings show 2 to 4 s from the end of the invisible time to the second delivery
-(rocketmq.md §14, an overloaded host)."""
+"""Added to `POP_REVIVE_WAIT_MS`: recordings of an overloaded host show 2 to 4 s from the end of the
+invisible time to the second delivery (rocketmq.md §14).
+"""
 
 NOTICE_BATCH_MS = 15_000
 """DefaultConsumerIdsChangeListener, realTimeNotifyConsumerChange=false (5.x): notices wait."""
@@ -192,4 +197,4 @@ SEND_TIMEOUT_MS = 3_000
 RESPONSE_SCAN_MS = 1_000
 """NettyRemotingClient's timer: an async call counts as expired this long after its timeout."""
 SLOW_SEND_MS = 550
-"""MQFaultStrategy.latencyMax: from this latency on a broker is avoided, in all versions."""
+"""MQFaultStrategy.latencyMax: the latency from which producers of all versions avoid a broker."""

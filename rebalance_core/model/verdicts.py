@@ -1,6 +1,6 @@
-"""Words of results: severities of findings, statuses of epochs and of first pulls, verdicts.
+"""The values of results: severities of findings, statuses of epochs and of first pulls, verdicts.
 
-A verdict of an audit is one word, for each group and for the whole run.
+An audit has a verdict for each group and one for the whole run.
 """
 
 from typing import Final, Literal, get_args
@@ -86,9 +86,11 @@ HEALTH: dict[Health, str] = {
     OFFLINE: "the group has no member",
     UNKNOWN: "the files do not show this; the verdict and `progress_reason` state the reason",
 }
-"""The health of a group at the end; if several words apply, the first of UNREAD to BEHIND."""
+"""The health of a group at the end; if several values apply, the first from UNREAD to BEHIND
+counts.
+"""
 TROUBLE: tuple[Health, ...] = (UNREAD, TWICE, STALLED, BEHIND)
-"""Health words that need attention, the gravest first."""
+"""The values of health that need attention, the worst first."""
 SEEN_ONCE: Final = "SEEN_ONCE"
 UNCHANGED: Final = "UNCHANGED"
 PROGRESS_UNKNOWN = {

@@ -1,6 +1,4 @@
-"""RocketMQ versions: parsing and order. Each change between versions is documented with the rule
-that changed.
-"""
+"""Parsing and order of RocketMQ versions."""
 
 import re
 from typing import NamedTuple
@@ -19,7 +17,9 @@ LAST_PATCH = {
 """The last release of each known line with a client; 5.3.4 and 5.5.1 were not published."""
 OLDEST = (4, 9)
 HIGHER_TEXT = "HIGHER.VERSION"
-"""``HIGHER_VERSION`` without its underscore: a version later than the last that RocketMQ knows."""
+"""``HIGHER_VERSION`` with a dot for its underscore: a version later than the last that RocketMQ
+knows.
+"""
 
 _NUMBERS = r"[Vv]?(\d{1,9})[._](\d{1,9})(?:[._](\d{1,9}))?"
 _PATTERN = re.compile(_NUMBERS + "(?:[-_.]SNAPSHOT)?")
@@ -43,7 +43,8 @@ class Version(NamedTuple):
 
 
 def is_known_line(version: Version) -> bool:
-    """Return True if the rules of its line were read; later lines follow the newest known line.
+    """Return True if the rules of the version's line are known; later lines follow the newest known
+    line.
 
     >>> is_known_line(Version(5, 5, 1)), is_known_line(Version(5, 6, 0))
     (True, False)
@@ -54,8 +55,8 @@ def is_known_line(version: Version) -> bool:
 def parse_version(text: str) -> Version:
     """Parse ``"5.3.3"``, ``"5.3"`` (its last patch) or ``"V4_9_7"`` into a `Version`.
 
-    Versions after the newest known line behave as that line. Raises `UsageError` for text that is
-    no version and for lines before 4.9, whose rules are not modelled.
+    Versions after the newest known line behave like that line. Raises `UsageError` for text that is
+    not a version and for lines before 4.9, whose rules are not modelled.
 
     >>> parse_version("4.9")
     Version(major=4, minor=9, patch=8)
@@ -71,9 +72,9 @@ def parse_version(text: str) -> Version:
 
 
 def nearest_version(text: str) -> Version | None:
-    """Return the version whose rules apply to a stated one; None if the text is no version.
+    """Return the version whose rules apply to the given one, or None if the text is not a version.
 
-    A snapshot has the rules of its release. A version before the oldest known line has those of
+    A snapshot follows the rules of its release, a version before the oldest known line those of
     that line's first release, and ``HIGHER_VERSION`` those of the newest line.
 
     >>> nearest_version("5.3.4.SNAPSHOT"), nearest_version("4.8.0")

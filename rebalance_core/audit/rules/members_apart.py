@@ -54,7 +54,7 @@ def find_members_apart(group: GroupSnapshot) -> Iterator[Finding]:
         went = [went_after(group, client_id, last.at_ms) for client_id in side]
         gone = [ms for ms in went if ms is not None]
         if over is None and len(gone) == len(went):
-            over = Recovery(max(gone), f"{listed(side, 3)} went")
+            over = Recovery(max(gone), f"{listed(side, 3)} left")
     yield Finding(
         f"{plural(len(last.at_brokers), 'member')} at brokers ({listed(last.at_brokers, 3)}) and "
         f"{len(last.behind_proxies)} behind proxies ({listed(last.behind_proxies, 3)}) do not see "

@@ -61,9 +61,10 @@ def _starving(topic: str, broker: str, brokers: int, wait: ReceiveWait) -> Findi
     of_topics = f" and {wait.topics} topics each" if wait.topics > 1 else ""
     return Finding(
         f"A message of {topic} at {broker} waits up to {longest_s} s (99 of 100 at most "
-        f"{within_s} s) while nothing comes elsewhere: a SimpleConsumer asks one broker a call, "
-        f"by the queues of the route in turn; here are {plural(wait.clients, 'client')} with one "
-        f"call at a time{of_topics}, and {plural(queues, 'queue')} of {plural(brokers, 'broker')}.",
+        f"{within_s} s) while no messages arrive elsewhere: a SimpleConsumer queries one broker "
+        f"per call, going through the queues of the route; here {plural(wait.clients, 'client')} "
+        f"with one call at a time{of_topics} cover {plural(queues, 'queue')} of "
+        f"{plural(brokers, 'broker')}.",
         {
             "clients": str(wait.clients),
             "queues": str(queues),
@@ -80,13 +81,13 @@ def _starving(topic: str, broker: str, brokers: int, wait: ReceiveWait) -> Findi
 STARVES = Rule(
     "RECEIVE_STARVES",
     INFO,
-    "SimpleConsumers with one receive at a time come round to a broker so rarely that its messages "
-    "wait a minute and longer, as each empty receive waits at another broker. INFO, as no file "
-    "shows how many receives a client has in flight.",
+    "SimpleConsumers with one receive at a time return to a broker so rarely that its messages "
+    "wait a minute or longer, because each empty receive waits at another broker. INFO, because no "
+    "file shows how many receives a client has in flight.",
     "consumer_groups (consumer_type), memberships, cluster_events (TOPIC_CONFIG)",
-    "Receive with more calls at once (threads or receiveAsync: one more than the queues on other "
-    "brokers, and no message waits), with a shorter awaitDuration (5 s at least), or use a "
-    "PushConsumer, which asks all brokers at all times.",
+    "Use more concurrent receives (threads or receiveAsync; with one more than the queues on other "
+    "brokers no message waits), a shorter awaitDuration (at least 5 s), or a PushConsumer, which "
+    "queries all brokers at all times.",
     find_starving,
     state=True,
 )

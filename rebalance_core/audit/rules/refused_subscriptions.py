@@ -42,9 +42,9 @@ def find_subscription_not_latest(group: GroupSnapshot) -> Iterator[Finding]:
         "changing, or heartbeats are lost"
     )
     yield Finding(
-        f"{listed(brokers, 3)} refused pulls, as the members subscribed anew and no heartbeat had "
-        f"reported it: the longest time {lasting(span)} from {utc(longest['first_ms'])} at "
-        f"{longest['broker_name']}; the first messages of queues that were taken over then are as "
+        f"{listed(brokers, 3)} refused pulls because no heartbeat had reported the members' new "
+        f"subscriptions, for up to {lasting(span)} from {utc(longest['first_ms'])} at "
+        f"{longest['broker_name']}; the first messages of queues that moved at that time arrive as "
         f"late{more}.",
         {"brokers": listed(brokers), "longest_s": str(span // SECOND_MS)},
         broker_name=brokers[0] if len(brokers) == 1 else None,

@@ -106,18 +106,17 @@ def _repeats_finding(
     reason = (
         INVISIBLE_ENDS
         if expired
-        else "not in these files: a listener that fails, or acknowledgements after the invisible "
-        "time or never"
+        else "not in these files: the listener fails, or messages are acknowledged late or never"
     )
     lately = (
         f", {found.lately:,} of them from {utc(found.first_ms)} to {utc(found.last_ms)}"
         if found.last_ms > found.first_ms
         else ""
     )
-    comes = "come" if gone_ms is None else "came"
+    are = "are" if gone_ms is None else "were"
     return Finding(
-        f"Messages of {topic} {comes} again and again: the group read {messages(found.read)} of "
-        f"the topic at most, and {found.again:,} retries{lately}.",
+        f"Messages of {topic} {are} delivered again and again: the group read at most "
+        f"{messages(found.read)} of the topic, and {found.again:,} retries{lately}.",
         {
             "read_at_most": str(found.read),
             "retries": str(found.again),
@@ -128,7 +127,7 @@ def _repeats_finding(
         unknown=None if _timeouts_are_logged(group) else TIMEOUTS_UNLOGGED,
         topic=topic,
         last_ms=gone_ms,
-        ended_by="" if gone_ms is None else "the group's last member went",
+        ended_by="" if gone_ms is None else "the group's last member left",
     )
 
 
@@ -146,12 +145,12 @@ REPEATS = Rule(
     "REVIVE_REPEATS",
     WARNING,
     "A group reads retries of a topic at least three times as often as the topic's messages: it "
-    "does not acknowledge them within their invisible time, so the broker delivers them until "
-    "their tries are used up.",
+    "does not acknowledge them within their invisible time, so the broker keeps delivering them "
+    "until the retries are used up.",
     "committed_offsets of the topic and of its POP retry topic, POP_TIMED_OUT",
     "Acknowledge each message within its invisible time: raise invisibleDuration "
-    "(popInvisibleTime) above what a whole batch takes, or receive fewer at once. A listener that "
-    "fails on the same messages needs its own repair; they end in the dead-letter topic.",
+    "(popInvisibleTime) above the time that a whole batch takes, or receive fewer at once. If the "
+    "listener keeps failing on the same messages, fix it; they end up in the dead-letter topic.",
     find_repeats,
     state=True,
 )

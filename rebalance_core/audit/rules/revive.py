@@ -150,8 +150,8 @@ def _behind_by_metrics(broker: str, rows: list[ReviveMetricsFact]) -> Finding:
     queues = sorted(row["details"].get("revive_queue", "") for row in rows)
     at_ms = rows[0]["first_ms"]
     return Finding(
-        f"Messages that clients popped from {broker} and did not acknowledge come again "
-        f"{lasting(worst_ms)} after their invisible time, by its metrics of {utc(at_ms)}: "
+        f"{broker} delivers unacknowledged popped messages again {lasting(worst_ms)} after their "
+        f"invisible time, according to its metrics of {utc(at_ms)}: "
         f"{plural(len(queues), 'revive queue')} ({listed(queues)}).",
         {
             "late_s": str(worst_ms // SECOND_MS),
@@ -168,10 +168,10 @@ def _behind(broker: str, queues: dict[str, Passes]) -> Finding:
     over = all(passes.on_time_again for passes in queues.values())
     ended_ms = max(passes.until_ms for passes in queues.values()) if over else None
     first_ms = min(row["first_ms"] for passes in queues.values() for row in passes.late)
-    comes = "come" if ended_ms is None else "came"
+    delivers = "delivers" if ended_ms is None else "delivered"
     return Finding(
-        f"Messages that clients popped from {broker} and did not acknowledge {comes} again at "
-        f"least {lasting(_late_s(worst) * SECOND_MS)} after their invisible time, first at "
+        f"{broker} {delivers} unacknowledged popped messages again at least "
+        f"{lasting(_late_s(worst) * SECOND_MS)} after their invisible time, first at "
         f"{utc(first_ms)}: {plural(len(queues), 'revive queue')} ({listed(queues)}) had "
         "checkpoints due for that long.",
         {
@@ -189,11 +189,11 @@ def _behind(broker: str, queues: dict[str, Passes]) -> Finding:
 BEHIND = Rule(
     "REVIVE_BEHIND",
     WARNING,
-    "A broker delivers unacknowledged messages again later than their invisible time says, as it "
-    "reads the checkpoints of what was popped too late.",
+    "A broker delivers unacknowledged messages again later than their invisible time demands, "
+    "because it reads the checkpoints of popped messages too late.",
     "REVIVE_PASS (pop.log), else REVIVE_METRICS (metrics of the broker)",
-    "Look for what held the broker up at that time: a restart, a long pause, a slow disk, or more "
-    "pops than it reads (pops with few messages each write a checkpoint each: raise the batch).",
+    "Find out what held the broker up at that time: a restart, a long pause, a slow disk, or more "
+    "checkpoints than it can read (every pop writes one, so raise the batch size of small pops).",
     find_in_cluster=find_behind,
     about=BROKER,
     files=("pop_log", "broker_metrics"),
@@ -205,9 +205,9 @@ _WHY = {
     "SWITCHED_OFF": "timerWheelEnable is false",
     "FAILED": "each pass ends with an exception",
     "OFFSET_ILLEGAL": "the revive queue lacks the offset that it reads",
-    "PUT_FAILED": "the retry topic takes no messages",
-    "TOO_SLOW": "messages are not read within 30 s",
-    "GIVEN_UP": "it gave checkpoints up after all their tries",
+    "PUT_FAILED": "the retry topic accepts no messages",
+    "TOO_SLOW": "reading messages takes longer than 30 s",
+    "GIVEN_UP": "it gave checkpoints up after their last retry",
 }
 _FINAL = ("GIVEN_UP",)
 """Losses that later passes do not repair."""
@@ -269,8 +269,8 @@ def _trouble(
     until = "" if ended_ms is None else f" to {utc(ended_ms)}"
     verb = "did" if ended_ms is not None or reason in _FINAL else "does"
     return Finding(
-        f"{broker} {verb} not deliver messages again that clients popped and did not acknowledge, "
-        f"from {utc(first_ms)}{until}: {_WHY[reason]}"
+        f"{broker} {verb} not deliver unacknowledged popped messages again, from "
+        f"{utc(first_ms)}{until}: {_WHY[reason]}"
         + (f" (topics {listed(topics, 3)})." if topics else "."),
         {
             "reason": reason,
@@ -340,8 +340,8 @@ def _standing(
     verb = "stand" if ended_ms is None else "stood"
     return Finding(
         f"{plural(len(names), 'revive queue')} of {broker} ({listed(names)}) {verb} still from "
-        f"{utc(first_ms)}{until} with checkpoints due: messages that clients popped and did not "
-        "acknowledge do not come again.",
+        f"{utc(first_ms)}{until} with checkpoints due: unacknowledged popped messages are not "
+        "delivered again.",
         {"reason": "STANDS", "revive_queues": listed(names), "seen_in": queues[0].source},
         broker_name=broker,
         first_ms=first_ms,
@@ -354,12 +354,12 @@ STUCK = Rule(
     "REVIVE_STUCK",
     WARNING,
     "A broker does not deliver unacknowledged messages again: its revive service is switched off, "
-    "fails, stands at one offset, or gave messages up.",
+    "fails, makes no progress, or gave messages up.",
     "REVIVE_TROUBLE and REVIVE_PASS (pop.log), REVIVE_PROGRESS (consumerProgress of the revive "
     "group)",
-    "Remove the reason named here (timerWheelEnable=true, a writable retry topic, disk space); the "
-    "exception stands in pop.log. If a queue stands without one, restart the broker, and compare "
-    "its version with the known issues.",
+    "Remove the cause named here (timerWheelEnable=true, a writable retry topic, disk space); "
+    "pop.log has the exception. If a queue stands still without an exception, restart the broker "
+    "and compare its version with the known issues.",
     find_in_cluster=find_stuck,
     about=BROKER,
     files=("pop_log", "consumerProgress"),

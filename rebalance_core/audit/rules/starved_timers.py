@@ -194,9 +194,9 @@ def _finding(starved: list[StarvedProcess]) -> Finding:
 STARVED_TIMERS = Rule(
     "STARVED_TIMERS",
     WARNING,
-    "A client sends heartbeats to brokers that do not answer. Each one blocks for up to 3 s the "
-    "single thread that polls routes, sends heartbeats and commits offsets. All of these run "
-    "late, and live brokers may expire the client.",
+    "A client sends heartbeats to brokers that do not answer. Each heartbeat blocks, "
+    "for up to 3 s, the only thread that polls routes, sends heartbeats and commits offsets. All "
+    "of these run late, and live brokers may expire the client.",
     "HEARTBEAT_FAILED; BROKER_DOWN and MASTER_DOWN",
     "Restart the named clients if they do not recover. Take brokers off the routes "
     "(wipeWritePerm, then stop them) before their hosts disappear, one at a time.",

@@ -73,8 +73,9 @@ def _finding(
     ]
     also = f"; also held by {listed(sorted(others), 3)}" if others else ""
     return Finding(
-        f"{last['client_id']} is suspended since {utc(first['from_ms'])} ({lasting(span_ms)}): it "
-        f"keeps {plural(len(kept), 'queue')} without reading them ({'; '.join(names)}){also}.",
+        f"{last['client_id']} has been suspended since {utc(first['from_ms'])} "
+        f"({lasting(span_ms)}): it keeps {plural(len(kept), 'queue')} without reading them "
+        f"({'; '.join(names)}){also}.",
         {"queues": "; ".join(names), "also_held_by": listed(sorted(others))},
         client_id=last["client_id"],
         first_ms=first["from_ms"],

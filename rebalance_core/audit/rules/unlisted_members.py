@@ -60,7 +60,7 @@ def find_unlisted(group: GroupSnapshot) -> Iterator[Finding]:
         return  # GROUP_NOT_CONFIGURED
     behind = sum(backlog(group).values())
     waits = unlisted.goes_on and not group.members and behind > 0
-    left = f"; {messages(behind)} not read" if waits else ""
+    left = f"; {messages(behind)} unread" if waits else ""
     ids = sorted(unlisted.clients)
     signs = [*unlisted.clients.values(), *unlisted.refused.values(), *unlisted.logs.values()]
     since_ms = min(first for first, _ in signs)
@@ -101,16 +101,16 @@ def _asks_old_address(unlisted: Unlisted, near: str) -> str | None:
 
 def _who(group: GroupSnapshot, unlisted: Unlisted) -> str:
     if not unlisted.clients and not unlisted.logs:
-        return f"Clients pull for {group.consumer_group}, of which no broker lists a member"
+        return f"Clients pull for {group.consumer_group}, but no broker lists a member of it"
     names = [
-        f"the client whose log is clients/{log} {'goes on' if unlisted.goes_on else 'went on'} "
-        f"(its log mentions the group until {utc(last_ms)}) and no broker lists a member since "
-        f"{utc(since_ms)}"
+        f"the client that writes clients/{log} "
+        f"{'keeps running' if unlisted.goes_on else 'kept running'} (its log mentions the group "
+        f"until {utc(last_ms)}), but no broker has listed a member since {utc(since_ms)}"
         for log, (since_ms, last_ms) in sorted(unlisted.logs.items())
     ]
     names += [
-        f"{client_id} {'goes on' if unlisted.goes_on else 'went on'} (commits or log until "
-        f"{utc(last_ms)}) and no broker lists it since {utc(lost_ms)}"
+        f"{client_id} {'keeps running' if unlisted.goes_on else 'kept running'} (commits or log "
+        f"until {utc(last_ms)}), but no broker has listed it since {utc(lost_ms)}"
         for client_id, (lost_ms, last_ms) in sorted(unlisted.clients.items())
     ]
     return listed(names, 3)

@@ -265,8 +265,8 @@ def test_a_client_that_commits_after_it_was_lost_runs_and_is_not_listed() -> Non
     group = given_up()
     (one,) = findings_of(UNLISTED, group)
     assert severities(UNLISTED, group) == ["ERROR"]
-    assert "x goes on" in one.summary
-    assert "44 messages not read" in one.summary
+    assert "x keeps running" in one.summary
+    assert "44 messages unread" in one.summary
     assert one.client_id == "x"
     assert findings_of(OFFLINE, group) == []
 
@@ -336,7 +336,7 @@ def test_a_log_that_names_no_client_is_a_sign_of_life_all_the_same() -> None:
     logs = Coverage(broker_logs(a=[LogSpan(0, ms(1_000), from_start=True)]), known=True)
     covered = replace(group, run=replace(group.run, coverage=logs))
     assert severities(UNLISTED, covered) == ["ERROR"]
-    assert "the client whose log is clients/app goes on" in one.summary
+    assert "the client that writes clients/app keeps running" in one.summary
     assert one.evidence["logs"] == "app"
     assert findings_of(OFFLINE, group) == []
 

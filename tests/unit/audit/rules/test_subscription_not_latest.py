@@ -15,7 +15,7 @@ def test_how_late_the_first_messages_are() -> None:
         SUBSCRIPTION_NOT_LATEST, snapshot_of(*MEMBERS, facts=[refused(29, 10), refused(8, 3, "b")])
     )
     assert "a, b refused pulls" in one.summary
-    assert "the longest time 29 s" in one.summary
+    assert "for up to 29 s" in one.summary
     assert "at a; the first messages" in one.summary
     assert "heartbeats are lost" not in one.summary
     assert severities(SUBSCRIPTION_NOT_LATEST, snapshot_of(*MEMBERS, facts=[refused(29, 10)])) == [
