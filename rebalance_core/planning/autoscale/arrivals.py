@@ -1,4 +1,4 @@
-"""Messages that arrive in each queue, at rates that are constant in between."""
+"""Arrival rates of each queue, which are piecewise constant."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rebalance_core.planning.autoscale.hpa import Floats
 from rebalance_core.replay.history import QueueOffset
 
 LIKELY, LOW, HIGH = WORLDS = ("likely", "low", "high")
-"""Which value of an interval holds: the likely one, or that of the least or the most work."""
+"""Which value of an interval applies: the likely one, or that with the least or the most work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +26,9 @@ class Arrival:
         from_ms: begin.
         to_ms: end, exclusive.
         topic: the topic.
-        broker_name: None: all brokers of the topic, evenly by queue.
-        queue_id: None: all queues of the broker, evenly.
-        rates: messages a second in each of `WORLDS`.
+        broker_name: the broker; None for all brokers of the topic, evenly by queue.
+        queue_id: the queue; None for all queues of the broker, evenly.
+        rates: messages per second in each of `WORLDS`.
     """
 
     from_ms: int
@@ -39,7 +39,7 @@ class Arrival:
     rates: tuple[float, float, float]
 
     def covers(self, queue: MessageQueue) -> bool:
-        """Return whether messages of the row come into the queue."""
+        """Return whether messages of the row arrive in the queue."""
         return (
             queue.topic == self.topic
             and self.broker_name in (None, queue.broker_name)
@@ -48,7 +48,7 @@ class Arrival:
 
     @property
     def place(self) -> str:
-        """The queues, for messages."""
+        """The queues, in words for error messages."""
         parts = (self.topic, self.broker_name, self.queue_id)
         return "/".join(str(part) for part in parts if part is not None)
 
@@ -64,7 +64,7 @@ class Rates:
     Attributes:
         begin_ms: epoch ms.
         edges: (pieces + 1,) where rates change, ascending from 0.
-        rate: (pieces, queues) messages a second.
+        rate: (pieces, queues) messages per second.
     """
 
     begin_ms: int
@@ -78,7 +78,7 @@ class Rates:
 
     @property
     def seconds(self) -> int:
-        """How many whole seconds are known."""
+        """The number of whole seconds with known rates."""
         return int(self.edges[-1])
 
     def piece(self, at_s: Floats | float) -> Ints:
@@ -87,7 +87,9 @@ class Rates:
         return np.asarray(np.clip(number, 0, len(self.rate) - 1))
 
     def arrived(self, at_s: Floats) -> Floats:
-        """Return (times, queues) how many messages have come by then; none before 0."""
+        """Return (times, queues) how many messages have arrived by each time; none arrive
+        before 0.
+        """
         inside = np.clip(at_s, 0.0, self.edges[-1])
         piece = self.piece(inside)
         total: Floats = self._total  # type: ignore[attr-defined]  # set where it is made
@@ -105,16 +107,16 @@ def rates_of(
 
     Args:
         arrivals: rows of its topics, in any order.
-        queues: those that its members divide.
+        queues: the queues that are allocated to its members.
         world: which value of an interval.
-        from_ms: what comes before does not count; None: all.
-        to_ms: what comes from then on does not count.
+        from_ms: ignore arrivals before this; None for no limit.
+        to_ms: ignore arrivals at or after this; None for no limit.
 
-    The time begins once every queue has a rate, and ends with the last time at which all have.
+    The rates begin once every queue has a rate, and end when the first queue no longer has one.
 
     Raises:
-        UnknownRateError: a queue has no rate at some time in between, or two at once; a queue has
-            none at all; no whole second has a rate.
+        UnknownRateError: a queue has no rate at some time in between, two rates at once or no rate
+            at all, or no whole second has a rate.
     """
     used = [each for each in arrivals if any(each.covers(queue) for queue in queues)]
     if not used:
@@ -154,7 +156,7 @@ def rates_of(
 
 
 def _cut(row: Arrival, from_ms: int | None, to_ms: int | None) -> Arrival:
-    """Return the part of a row within a time."""
+    """Return the part of a row within a time range."""
     begin = row.from_ms if from_ms is None else max(row.from_ms, from_ms)
     end = row.to_ms if to_ms is None else min(row.to_ms, to_ms)
     return replace(row, from_ms=begin, to_ms=end)
@@ -181,7 +183,7 @@ def _refuse(count: Ints, marks: Sequence[int], queues: Sequence[MessageQueue]) -
 
 
 def _longest(known: Bools, marks: Sequence[int]) -> tuple[int, int]:
-    """Return the longest time that is known, epoch ms."""
+    """Return the longest known period, in epoch ms."""
     best, begin = (marks[0], marks[0]), None
     for piece, is_known in enumerate([*known.tolist(), False]):
         if is_known and begin is None:
@@ -202,8 +204,8 @@ def _topics(queues: Iterable[MessageQueue]) -> list[str]:
 def arrivals_of(offsets: Iterable[QueueOffset]) -> list[Arrival]:
     """Return the mean rates between observations of each queue's end.
 
-    A queue whose end went back has no rate from the observation before to that one: its counter
-    began again, or a broker lost messages.
+    A queue whose end went back has no rate between these two observations, because its counter
+    restarted or a broker lost messages.
     """
     looks: dict[MessageQueue, dict[int, int]] = {}
     for each in offsets:

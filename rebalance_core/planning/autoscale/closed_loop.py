@@ -1,8 +1,9 @@
-"""A scaler's decisions, the joins and leaves that follow, the lag, and the next decision.
+"""The closed loop of a scaler's decisions, the joins and leaves that follow, the resulting lag, and
+the next decision.
 
 All policies and futures of a group advance together, one lane each. Lag is a fluid in steps of a
-second. Lanes at rest whose members keep up need no such steps: nothing waits for longer than a
-message is worked on. Of futures with the same seed every policy gets the same pods and timers.
+second. Lanes at rest whose members keep up need no such steps, because no message waits. In futures
+with the same seed, every policy gets the same pods and timers.
 
 The fluid does not see what happens within a second: single messages, pull requests, and the order
 in which a member's threads come to its queues.
@@ -35,16 +36,16 @@ from rebalance_core.planning.scenario.pods import Start, Stop
 from rebalance_core.timing.options import ClockOptions
 
 BLOCK_S = 15
-"""At most this many seconds are stepped through at once."""
+"""The most seconds that are simulated at once."""
 MOST_KEPT = 64
-"""Times whose messages are kept; policies seldom look at more at once."""
+"""How many results of `_arrived` are cached; policies seldom ask for more periods at once."""
 BINS_AN_OCTAVE = 32
-"""Of the histogram of lags: a percentile is at most 2.2 % too large."""
+"""The resolution of the histogram of lags, with which a percentile is at most 2.2 % too large."""
 BINS = 40 * BINS_AN_OCTAVE
 _SOME = 1e-6
-"""Below it a backlog is an error of rounding."""
+"""A smaller backlog is a rounding error."""
 CLEARED = 1e-3
-"""A queue with fewer messages has been read."""
+"""A queue with fewer waiting messages counts as read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +54,11 @@ class Reader:
 
     Attributes:
         capacity: messages per second that all its threads process.
-        of_queue: messages a second of one queue; inf, or a thread's where the listener is orderly.
-        work_s: seconds of a thread for a message.
-        cache: messages of a queue that it caches before it stops to pull (flow control).
-        uncommitted: what it has read of a queue and cannot commit yet.
+        of_queue: messages per second of a single queue; inf, or a thread's rate with an orderly
+            listener.
+        work_s: seconds that a thread takes per message.
+        cache: messages of a queue that it caches before it stops pulling (flow control).
+        uncommitted: messages of a queue that it has read but cannot commit yet.
     """
 
     capacity: float
@@ -68,13 +70,13 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is measured.
+    """What a replay measures.
 
     Attributes:
         seeds: numbers of the futures.
-        promise_s: a message is late that waits longer.
-        series_seeds: of how many of them there are series.
-        series_s: seconds from point to point of a series.
+        promise_s: a message that waits longer is late.
+        series_seeds: how many futures have series.
+        series_s: seconds between points of a series.
     """
 
     seeds: range
@@ -115,10 +117,10 @@ class Replayed:
     """What the policies made of a group: (policies, seeds) arrays, and lists.
 
     Attributes:
-        figures: by name: sums and extremes of each future.
+        figures: sums and extremes of each future, by name.
         steps: the steps, in order of time.
         points: the points, in order of time.
-        played: transitions that the simulated clients played.
+        played: the number of transitions that simulated clients played.
     """
 
     figures: dict[str, Floats]
@@ -154,24 +156,24 @@ def replay(
 ) -> Replayed:
     """Let every policy scale a group in every future.
 
-    Cost: linear in seconds in which a lane changes or lags; some 10 ms for each step that none has
-    made before.
+    Cost: linear in the seconds in which a lane changes or lags, plus some 10 ms for each step that
+    is new.
     """
     return _Loop(group, policies, rates, reader, question).run()
 
 
 @dataclass
 class _Lane:
-    """Where a future is, between two numbers of members at rest.
+    """The position of a future between two numbers of members at rest.
 
     Attributes:
         transitions: those of its draw.
         places: the positions of its seed's plays in a transition, by variant.
         members: at rest, or before the first change.
         begun: how many times it left rest.
-        origin_s: when it did.
-        changes: since then.
-        transition: the transition that these play; None: it is at rest.
+        origin_s: when it last left rest.
+        changes: the changes since then.
+        transition: the transition that the changes cause; None at rest.
     """
 
     transitions: Transitions
@@ -193,11 +195,11 @@ class _Lane:
 
     @property
     def place(self) -> int:
-        """The play that it follows."""
+        """The index of the play that it follows."""
         return self.places[self.begun % len(self.places)]
 
     def rest(self, at_s: int) -> None:
-        """Return to rest if the time has come."""
+        """Return to rest if the transition is over."""
         if (
             self.transition is not None
             and at_s - self.origin_s >= self.transition.over_s[self.place]
@@ -227,10 +229,12 @@ class _Loop:
         self.replicas = np.repeat([policy.begin for policy in policies], self.seeds)
         self.members = self.replicas.copy()
         self.busy = np.zeros(lanes, np.bool_)
-        """Which have changes that are not over."""
+        """Which lanes have unfinished changes."""
         self.backlog = np.zeros((lanes, self.queues))
         self.pace = np.zeros((lanes, self.queues))
-        """Messages a second that the last owner of each queue read; of lanes that lag or change."""
+        """Messages per second that the last owner of each queue read, for lanes that lag or
+        change.
+        """
         self.scalers = [self._scaler(policy) for policy in policies]
         self.sizes = [np.array(policy.sizes, np.int64) for policy in policies]
         periods = [policy.sync_s for policy in policies if policy.kind != FIXED]
@@ -239,7 +243,7 @@ class _Loop:
         ages = [p.metrics.scrape_s + p.metrics.delay_s for p in policies]
         self.ring_s = max(ages) + 2 * BLOCK_S
         self.ring = np.zeros((lanes, self.ring_s))
-        """Lag by second modulo its length."""
+        """Lag by second, modulo the ring's length."""
         self.sums = {name: np.zeros(lanes) for name in FIGURES}
         self.histogram = np.zeros((lanes, BINS), np.int64)
         self.direction = np.zeros(lanes, np.int64)
@@ -247,11 +251,11 @@ class _Loop:
         self.points: list[Point] = []
         self.fitting: dict[tuple[int, int], Bools] = {}
         self.come: dict[tuple[float, float], Floats] = {}
-        """Messages in each queue, by the time within which they come."""
+        """Arrivals in each queue, cached by period."""
         self.worked_on: dict[int, float] = {}
-        """Messages that cannot be committed yet, by the second that a scaler last saw."""
+        """Messages that cannot be committed yet, by the second that a scaler sees."""
         self.no_owner = np.zeros(lanes)
-        """Of the last second."""
+        """Queues without an owner in the last second."""
 
     def _lane(self, group: DeployedGroup, policy: Policy, seed: int, clock: ClockOptions) -> _Lane:
         draw = draw_of(seed)
@@ -286,7 +290,7 @@ class _Loop:
         return sum(each.played for each in self.known.values())
 
     def _decide(self, number: int, at_s: int) -> None:
-        """Let a policy decide in all its futures, if it is time."""
+        """Let a policy decide in all its futures, if a decision is due."""
         policy, scaler = self.policies[number], self.scalers[number]
         polls = policy.keda is not None and at_s % policy.keda.polling_s == 0
         if policy.kind == FIXED or (at_s % policy.sync_s and not polls):
@@ -315,14 +319,14 @@ class _Loop:
     def _asked(
         self, policy: Policy, at_s: int, lag: Floats | None, rate: Floats | None, place: int
     ) -> int:
-        """Return what a function of the user asks for."""
+        """Return the replicas that a user's function requests."""
         assert policy.decide is not None
         replicas = int(self.replicas[self.policies.index(policy) * self.seeds + place])
         values = [None if each is None else float(each[place]) for each in (lag, rate)]
         return int(policy.decide(Seen(at_s, replicas, *values)))
 
     def _seen(self, policy: Policy, at_s: int, lanes: slice) -> tuple[Floats | None, Floats | None]:
-        """Return lag and rate as late as the scaler sees them; None: no value."""
+        """Return the delayed lag and rate that the scaler sees, None without a value."""
         second = policy.metrics.sampled_s(at_s)
         if second is None:
             return None, None
@@ -341,7 +345,9 @@ class _Loop:
         return lag, rate
 
     def _arrived(self, since_s: float, until_s: float) -> Floats:
-        """Return (queues,) the messages that come within a time; policies ask for the same."""
+        """Return (queues,) the messages that arrive within a period, which several policies
+        request.
+        """
         key = since_s, until_s
         if key not in self.come:
             if len(self.come) > MOST_KEPT:
@@ -366,7 +372,7 @@ class _Loop:
         self.steps.append(ScalingStep(policy, seed, at_s, before, after, *values))
 
     def _advance(self, begin_s: int, end_s: int) -> None:
-        """Let time pass, the same replicas meanwhile."""
+        """Let time pass with a constant number of replicas."""
         length = end_s - begin_s
         self.sums["pod_hours"] += self.replicas * (length / 3_600)
         first, last = self.rates.piece(np.array([begin_s, end_s - _SOME], np.float64)).tolist()
@@ -389,7 +395,7 @@ class _Loop:
                     self.members[lane] = self.at[lane].members
 
     def _fits(self, first: int, last: int) -> Bools:
-        """Return the lanes whose members at rest keep up in these pieces of the rates."""
+        """Return the lanes whose members, at rest, keep up in these pieces of the rates."""
         key = first, last
         if key not in self.fitting:
             self.fitting.clear()
@@ -401,7 +407,7 @@ class _Loop:
         return np.asarray(known[self.members] > 0)
 
     def _keeps_up(self, members: int, rate: Floats) -> bool:
-        """Return whether this many members read at least as fast as messages come."""
+        """Return whether this many members read at least as fast as messages arrive."""
         if not members:
             return not rate.any()
         owner = self.at[0].transitions.resting(members)
@@ -411,7 +417,7 @@ class _Loop:
         return bool(busiest <= self.reader.capacity)
 
     def _note(self, at_s: int) -> None:
-        """Keep a point of the futures whose series are wanted."""
+        """Record a point of each future that has series."""
         rate = float(self._arrived(max(0, at_s - 1), max(1, at_s)).sum())
         for policy in range(len(self.policies)):
             for place in range(min(self.question.series_seeds, self.seeds)):
@@ -430,7 +436,7 @@ class _Loop:
                 )
 
     def _present(self, lane: int, at_s: int) -> int:
-        """Return how many members have joined and not left."""
+        """Return how many members have joined and not yet left."""
         at = self.at[lane]
         if at.transition is None:
             return at.members
@@ -455,7 +461,7 @@ class _Loop:
 
 
 class _Block:
-    """Lanes that are stepped through second by second."""
+    """Lanes that are simulated second by second."""
 
     def __init__(self, loop: _Loop, lanes: Ints, begin_s: int, end_s: int) -> None:
         self.loop, self.lanes, self.begin_s = loop, lanes, begin_s
@@ -498,7 +504,7 @@ class _Block:
         self.lost[place, :count] = transition.lost[at.place, inside]
 
     def step(self) -> None:
-        """Let the seconds pass; add to the sums of the loop."""
+        """Let the seconds pass, adding to the sums of the loop."""
         loop, lanes = self.loop, self.lanes
         times = np.arange(self.begin_s, self.begin_s + self.seconds + 1, dtype=np.float64)
         promised = times[1:] - loop.question.promise_s
@@ -512,7 +518,8 @@ class _Block:
         late = np.minimum(np.maximum(old - (read - served), 0.0), served)
         sums["late_messages"][lanes] += late.sum(axis=(1, 2))
         sums["late_queue_seconds"][lanes] += (old - read > CLEARED).sum(axis=(1, 2))
-        # what comes before a queue is taken within a second waits for half of that time
+        # messages that arrive in a second before a queue is taken wait, on average, for half of
+        # that time
         waited = np.where(self.held > 0, 1.0 - self.held, 0.0) ** 2 / 2
         sums["lag_mean"][lanes] += lag.sum(axis=1) + (come * waited).sum(axis=(1, 2))
         sums["lag_max"][lanes] = np.maximum(sums["lag_max"][lanes], lag.max(axis=1))
@@ -531,11 +538,11 @@ class _Block:
         loop.backlog[lanes] = backlog[:, -1]
 
     def _flow(self, come: Floats) -> tuple[Floats, Floats]:
-        """Return (lanes, seconds + 1, queues) what waits, and (lanes, seconds, queues) what is
-        read.
+        """Return waiting messages, (lanes, seconds + 1, queues), and read messages, (lanes,
+        seconds, queues).
 
-        A member's threads take messages in the order in which it pulled them, so queues get shares
-        of them in proportion to what is cached, which flow control limits.
+        A member's threads process messages in the order of pulling, so queues get shares of the
+        threads in proportion to their cached messages, which flow control limits.
         """
         reader, lanes = self.loop.reader, len(self.lanes)
         backlog = np.empty((lanes, self.seconds + 1, self.loop.queues))
@@ -552,7 +559,7 @@ class _Block:
             member = members[second]
             total = np.bincount(member, asked, count)
             weight = asked
-            if total.max() > reader.cache:  # else no queue has as much
+            if total.max() > reader.cache:  # otherwise no queue reaches the limit
                 cached = np.minimum(asked, reader.cache)
                 in_cache = np.bincount(member, cached, count)
                 full = in_cache >= reader.capacity
@@ -567,7 +574,9 @@ class _Block:
         return backlog, served
 
     def _hand_over(self, come: Floats, served: Floats, waits: Floats) -> None:
-        """Count what is read by two, and what the next member reads or pulls again."""
+        """Count the messages that two members read, and those that the next member reads or pulls
+        again.
+        """
         assert self.both is not None
         assert self.taken is not None
         assert self.one_more is not None
@@ -587,8 +596,9 @@ class _Block:
         sums["read_again"][self.lanes] += again
 
     def _paces(self, served: Floats) -> Floats:
-        """Return (lanes, seconds, queues) the messages a second that the owner before each second
-        read, over the share of the second in which it had the queue; keep those of the last.
+        """Return (lanes, seconds, queues) the messages per second that the owner before each second
+        read, relative to the share of the second in which it had the queue; keep those of the last
+        second.
         """
         loop = self.loop
         pace = np.empty_like(served)
@@ -601,7 +611,7 @@ class _Block:
         return pace
 
     def _longest(self, read: Floats, lag: Floats) -> None:
-        """Raise the longest waits to the age of the oldest message that waits in any second."""
+        """Raise the longest waits to the age of the oldest waiting message in any second."""
         longest = self.loop.sums["longest_wait_s"]
         rows, seconds = np.nonzero(lag > 0)
         while len(rows):

@@ -1,9 +1,9 @@
-"""How old the last commit of a queue is, while a push member reads it.
+"""The age of a queue's last commit while a push member reads the queue.
 
 Each pull carries the offset that the member has consumed up to, and a timer persists it
 (``DefaultMQPushConsumerImpl.pullMessage``, ``MQClientInstance.startScheduledTask``; the same in 4.9
-to 5.5). A member that has pulled all there is waits with its next pull for the next message; one
-whose cache is full pulls the next batch once it has worked off the last.
+to 5.5). The next pull of a member that has pulled everything waits for the next message; a member
+with a full cache pulls the next batch once it has processed the last.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ COMMIT_S = OFFSET_PERSIST_MS / SECOND_MS
 PULL_BATCH = 32
 """DefaultMQPushConsumer.pullBatchSize."""
 _FEWEST = 1e-6
-"""A second: fewer messages do not count."""
+"""Messages per second below which a rate counts as zero."""
 
 
 def age_of_commit_s(come: Floats) -> Floats:
-    """Return the mean age of the last commit where messages come by chance, so many a second.
+    """Return the mean age of the last commit, given the rate of randomly arriving messages per
+    second.
 
     It is the time since the last message, or since the timer's last tick if that is less.
 
@@ -34,7 +35,7 @@ def age_of_commit_s(come: Floats) -> Floats:
 
 
 def age_behind_s(pace: Floats) -> Floats:
-    """Return the mean age where the cache is full and so many messages a second are read.
+    """Return the mean age while the cache is full, given the messages read per second.
 
     >>> age_behind_s(np.array([0.0, 6.4, 320.0])).round(3).tolist()
     [2.5, 1.667, 0.05]

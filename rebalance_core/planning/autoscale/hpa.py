@@ -1,7 +1,7 @@
 """The HorizontalPodAutoscaler (autoscaling/v2) for external metrics with an AverageValue.
 
-Ported from kube-controller-manager, package ``pkg/controller/podautoscaler``, as public copies of
-it have it; single releases of Kubernetes were not compared. `proposals` is
+Ported from kube-controller-manager, package ``pkg/controller/podautoscaler``, in public copies;
+individual releases of Kubernetes were not compared. `proposals` is
 ``ReplicaCalculator.GetExternalPerPodMetricReplicas``, `wanted` is ``computeReplicasForMetrics``,
 `HorizontalPodAutoscaler.decide` is ``reconcileAutoscaler`` with
 ``stabilizeRecommendationWithBehaviors``, ``convertDesiredReplicasWithBehaviorRate`` and, without a
@@ -32,19 +32,19 @@ Floats = NDArray[np.float64]
 MILLI = 1_000
 """Metrics are compared in thousandths (``resource.Quantity.MilliValue``, which rounds up)."""
 _SMALL = 1e-9
-"""Below it a float is an error of rounding; the controller's are exact in thousandths."""
+"""Smaller differences are rounding errors; the controller's values are exact in thousandths."""
 _NONE = -1
-"""No recommendation: the metrics were missing."""
+"""Stands for no recommendation, because metrics were missing."""
 SCALE_UP_FACTOR, SCALE_UP_LEAST = 2, 4
 """``scaleUpLimitFactor`` and ``scaleUpLimitMinimum`` of an HPA without a ``behavior``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A metric as the HPA reads it.
+    """The value of a metric that the HPA reads.
 
     Attributes:
-        value: a value per future, in all; None: the query failed.
+        value: the total in each future; None if the query failed.
         target: the AverageValue.
     """
 
@@ -53,7 +53,7 @@ class Reading:
 
 
 def proposals(reading: Reading, current: Ints, tolerance: float) -> Ints:
-    """Return the replicas that a metric asks for; the current ones within the tolerance.
+    """Return the replicas that a metric requests, which are the current ones within the tolerance.
 
     >>> proposals(Reading(np.array([300.0, 105.0]), 100.0), np.array([1, 1]), 0.1).tolist()
     [3, 1]
@@ -68,9 +68,9 @@ def proposals(reading: Reading, current: Ints, tolerance: float) -> Ints:
 
 
 def wanted(readings: Sequence[Reading], current: Ints, tolerance: float) -> tuple[Ints, Bools]:
-    """Return the largest proposal of all metrics, and where there is one.
+    """Return the largest proposal of all metrics, and where there is a proposal.
 
-    There is none where every metric fails, or where one fails and the others would scale down.
+    There is none if every metric fails, or if one fails and the others would scale down.
     """
     known = [proposals(each, current, tolerance) for each in readings if each.value is not None]
     if not known:
@@ -82,11 +82,11 @@ def wanted(readings: Sequence[Reading], current: Ints, tolerance: float) -> tupl
 
 @dataclass
 class HorizontalPodAutoscaler:
-    """The state of an HPA in several futures that decide at the same times.
+    """The state of an HPA in several futures, with decisions at the same times.
 
     Attributes:
-        policy: what it is asked.
-        futures: how many.
+        policy: its configuration.
+        futures: the number of futures.
     """
 
     policy: Policy
@@ -94,15 +94,17 @@ class HorizontalPodAutoscaler:
     _asked_s: list[int] = field(default_factory=list)
     """When each recommendation was made, in order."""
     _asked: list[Ints] = field(default_factory=list)
-    """Each; `_NONE` in futures without one."""
+    """Each recommendation; `_NONE` in futures without one."""
     _added: list[tuple[int, Ints]] = field(default_factory=list)
     _removed: list[tuple[int, Ints]] = field(default_factory=list)
     _still_since_s: int | None = None
-    """Since then every recommendation has been the number of replicas, in all futures."""
+    """The time since when all recommendations have equalled the number of replicas in all
+    futures.
+    """
 
     @property
     def least(self) -> int:
-        """The fewest replicas; the HPA that KEDA makes never has zero."""
+        """The fewest replicas, which are never zero in the HPA that KEDA creates."""
         return max(self.policy.least, 1)
 
     @property
@@ -121,7 +123,7 @@ class HorizontalPodAutoscaler:
         return (0 if up else self.policy.down_window_s) if stated is None else stated
 
     def decide(self, at_s: int, current: Ints, readings: Sequence[Reading]) -> Ints:
-        """Return the replicas in each future from now on.
+        """Return the new number of replicas in each future.
 
         Args:
             at_s: the time, in seconds; later than at the last decision.
@@ -159,7 +161,9 @@ class HorizontalPodAutoscaler:
         return np.minimum(np.maximum(replicas, self.least), self.policy.most)
 
     def _is_still(self, at_s: int, current: Ints, asked: Ints, known: Bools) -> bool:
-        """Return whether nothing can change: every recommendation that counts is what there is."""
+        """Return whether nothing can change because all recommendations in the window equal the
+        current replicas.
+        """
         inside = bool(known.all()) and np.array_equal(self._bounded(asked), current)
         if not inside:
             self._still_since_s = None
@@ -168,15 +172,15 @@ class HorizontalPodAutoscaler:
             self._still_since_s = at_s
         if at_s - self._still_since_s <= self.window_s:
             return False
-        # as if they had all been kept: one stands for those of the window
+        # a single recommendation stands for all equal ones in the window
         self._asked_s, self._asked = [at_s], [asked]
         return True
 
     def _stabilized(self, at_s: int, current: Ints, asked: Ints, free: Bools) -> Ints:
-        """Return the recommendation within the lowest and the highest of the windows."""
+        """Return the recommendation clamped to the lowest and the highest of the windows."""
         legacy = self.policy.up is None
         up_s, down_s = at_s - self._window_s(up=True), at_s - self._window_s(up=False)
-        # stabilizeRecommendation drops what is older, the other what is not younger
+        # stabilizeRecommendation drops older entries, the other function also those of equal age
         first = bisect_left(self._asked_s, down_s) if legacy else bisect(self._asked_s, down_s)
         highest = np.max([*self._asked[first:], asked], axis=0)
         first_up = bisect(self._asked_s, up_s)
@@ -236,7 +240,7 @@ class HorizontalPodAutoscaler:
         return np.asarray(least, np.int64)
 
     def _remember(self, at_s: int, change: Ints) -> None:
-        """Keep what was scaled for as long as a limit asks for it."""
+        """Record a change for as long as a limit needs it."""
         if change.any():
             self._added.append((at_s, np.maximum(change, 0)))
             self._removed.append((at_s, np.maximum(-change, 0)))

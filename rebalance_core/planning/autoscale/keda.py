@@ -1,10 +1,11 @@
-"""What KEDA adds to the HPA that it makes: rest, waking, and a fallback for failed queries.
+"""What KEDA adds to the HPA that it creates: scaling to and from zero, and a fallback for failed
+queries.
 
 `KedaScaler.decide` is ``scaleExecutor.RequestScale`` (KEDA 2.x, ``pkg/scaling/executor``): it
-looks every ``pollingInterval``, starts the minimum of replicas (one if that is zero) when a
-trigger is active, and stops all once none was for ``cooldownPeriod``. From one replica up the HPA
-decides alone, with at least one replica; a failed query gets ``target x fallback.replicas``
-(``fallback.GetMetricsWithFallback``).
+checks every ``pollingInterval``, starts the minimum of replicas (one if that is zero) when a
+trigger is active, and stops all once none has been active for ``cooldownPeriod``. From one replica
+on, the HPA decides alone, with at least one replica; a failed query gets
+``target x fallback.replicas`` (``fallback.GetMetricsWithFallback``).
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ class KedaScaler:
     """A ScaledObject in several futures.
 
     Attributes:
-        policy: with its ``keda``.
-        futures: how many.
+        policy: its configuration, with ``keda``.
+        futures: the number of futures.
     """
 
     policy: Policy
@@ -46,7 +47,7 @@ class KedaScaler:
         return self.policy.keda
 
     def decide(self, at_s: int, current: Ints, readings: Sequence[Reading]) -> Ints:
-        """Return the replicas in each future from now on; arguments as of the HPA."""
+        """Return the new number of replicas in each future; the arguments are those of the HPA."""
         replicas = current
         if at_s % self._keda.polling_s == 0:
             replicas = self._woken_or_rested(at_s, current, readings)
@@ -62,7 +63,7 @@ class KedaScaler:
         self._active_s = np.where(active, at_s, self._active_s)
         woken = np.where(active & (current == 0), max(self.policy.least, 1), current)
         if not values and self._keda.fallback is not None and self._falls_back():
-            return woken  # a trigger that fails with a fallback does not rest
+            return woken  # a failing trigger with a fallback does not scale to zero
         if self.policy.least:
             return np.where(~active, np.maximum(woken, self.policy.least), woken)
         cooled = self._active_s + self._keda.cooldown_s < at_s

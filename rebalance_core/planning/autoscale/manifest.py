@@ -1,4 +1,4 @@
-"""A chosen policy as Kubernetes takes it: HorizontalPodAutoscaler or ScaledObject, as YAML."""
+"""Renders a chosen policy as YAML for Kubernetes, as a HorizontalPodAutoscaler or ScaledObject."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rebalance_core.planning.autoscale.summary import Row
 
 LAG_QUERY = "sum(rocketmq_consumer_lag_messages{{consumer_group={group}}})"
 RATE_QUERY = "sum(rate(rocketmq_messages_in_total{{topic=~{topics}}}[{window}s]))"
-"""Metrics of RocketMQ's own exporter (from 5.0), by Prometheus."""
+"""A Prometheus query on the metrics that RocketMQ exports since 5.0."""
 _NOT_NAME = re.compile(r"[^a-z0-9]+")
 
 
@@ -28,8 +28,8 @@ def manifest(policy: Policy, row: Row, topics: Iterable[str], assumed: Iterable[
     """Return the YAML of a policy for a group.
 
     Args:
-        policy: the chosen one.
-        row: its ``policy_summary``.
+        policy: the chosen policy.
+        row: its row of ``policy_summary``.
         topics: the group's topics.
         assumed: sentences that become comments.
     """
@@ -44,7 +44,7 @@ def manifest(policy: Policy, row: Row, topics: Iterable[str], assumed: Iterable[
 
 
 def _beyond(policy: Policy) -> Iterator[str]:
-    """Yield what the object cannot state."""
+    """Yield what the Kubernetes object cannot express."""
     if policy.sizes:
         sizes = ", ".join(map(str, policy.sizes))
         yield f"Kubernetes has no list of sizes: {sizes} need a controller that rounds up to them"

@@ -1,4 +1,4 @@
-"""What a scaler is asked to do: the policy files of ``rebalance autoscale``."""
+"""The configuration of scalers: the policy files of ``rebalance autoscale``."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ LIMIT_FORM = '{type = "Pods", value = 4, period = "15s"}'
 
 
 def read_limits(value: Any) -> tuple[StepLimit, ...]:
-    """Read ``policies``: a list of tables."""
+    """Read ``policies``, a list of tables."""
     if not isinstance(value, list) or not value:
         raise ValueError(f"expected a list of tables such as {LIMIT_FORM}")
     limits = []
@@ -79,9 +79,9 @@ class Direction:
     """A HPAScalingRules: how fast one direction goes.
 
     Attributes:
-        stabilization_s: the window; None: the default of the direction.
+        stabilization_s: the window; None for the default of the direction.
         select: which of several limits counts.
-        limits: of a period each.
+        limits: the limits, each for a period.
     """
 
     stabilization_s: int | None = None
@@ -91,7 +91,7 @@ class Direction:
 
 UP_LIMITS = (StepLimit(PODS, 4, 15), StepLimit(PERCENT, 100, 15))
 DOWN_LIMITS = (StepLimit(PERCENT, 100, 15),)
-"""What a direction without policies gets (``SetDefaults_HorizontalPodAutoscalerBehavior``)."""
+"""The default policies of a direction (``SetDefaults_HorizontalPodAutoscalerBehavior``)."""
 DOWN_WINDOW_S = 300
 """``--horizontal-pod-autoscaler-downscale-stabilization`` of kube-controller-manager."""
 SYNC_S = 15
@@ -102,22 +102,23 @@ TOLERANCE = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A metric and its AverageValue: so much a replica."""
+    """A metric and its AverageValue, the target per replica."""
 
     target: float = table_keys.needed(_above_0)
 
 
 @dataclass(frozen=True, slots=True)
 class Keda:
-    """What a ScaledObject adds to the HPA that KEDA makes of it.
+    """What a ScaledObject adds to the HPA that KEDA creates for it.
 
     Attributes:
-        polling_s: ``pollingInterval``: how often KEDA itself looks, to wake and to rest.
-        cooldown_s: ``cooldownPeriod``: from the last activity to zero replicas.
-        activation: above it the trigger is active.
-        failure_threshold: the threshold of ``fallback``, which applies after more failed queries in
-            a row than this.
-        fallback: ``fallback.replicas``; None: there is none.
+        polling_s: ``pollingInterval``, at which KEDA itself checks whether to scale to or from
+            zero.
+        cooldown_s: ``cooldownPeriod`` from the last activity to zero replicas.
+        activation: the value above which the trigger is active.
+        failure_threshold: the threshold of ``fallback``, which applies after more consecutive
+            failures than this.
+        fallback: ``fallback.replicas``, if any.
     """
 
     polling_s: int = 30
@@ -132,10 +133,10 @@ class Metrics:
     """How late a scaler sees the lag.
 
     Attributes:
-        scrape_s: between two values of the exporter.
-        delay_s: from a value to the time when the scaler can read it.
-        rate_window_s: over which the rate is a mean.
-        outages: (begin, end) seconds after the start of the replay without any value.
+        scrape_s: time between two values of the exporter.
+        delay_s: time until the scaler can read a value.
+        rate_window_s: the period over which the rate is averaged.
+        outages: (begin, end) of periods without values, in seconds after the start of the replay.
     """
 
     scrape_s: int = 30
@@ -144,7 +145,7 @@ class Metrics:
     outages: tuple[tuple[int, int], ...] = ()
 
     def sampled_s(self, at_s: int) -> int | None:
-        """Return the second of the value that a scaler reads; None: it gets none."""
+        """Return the second of the value that a scaler reads, or None if it gets none."""
         second = (at_s - self.delay_s) // self.scrape_s * self.scrape_s
         missing = second < 0 or any(begin <= at_s < end for begin, end in self.outages)
         return None if missing else second
@@ -152,7 +153,9 @@ class Metrics:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a function decides by: the metrics as late as a scaler sees them; None: no value."""
+    """The input of a deciding function: the delayed metrics that a scaler sees, None without a
+    value.
+    """
 
     at_s: int
     replicas: int
@@ -167,22 +170,24 @@ class Policy:
     Attributes:
         name: the name of the policy.
         kind: of `KINDS`, or `FUNCTION`.
-        least: fewest replicas; 0 only with KEDA.
-        most: most replicas.
+        least: the fewest replicas; 0 only with KEDA.
+        most: the most replicas.
         replicas: the fixed number of replicas.
-        sizes: the only numbers of replicas; empty: any. The next larger one is taken.
-        lag: messages a replica; None: it does not count.
-        rate: arriving messages a second and replica; None: it does not count.
+        sizes: the allowed numbers of replicas, of which the next larger one is taken; empty for
+            any.
+        lag: the target of waiting messages per replica, if used.
+        rate: the target of arriving messages per second and replica, if used.
         sync_s: how often the HPA decides.
-        tolerance: a ratio as near to 1 changes nothing.
+        tolerance: the deviation of the ratio from 1 that changes nothing.
         down_window_s: the window of scale-down without a ``scale_down``.
-        up: None as `down`: no ``behavior`` at all, where other limits hold (`hpa`).
-        down: the other direction.
-        keda: None: a plain HPA.
-        metrics: how late they are.
+        up: the limits of scale-up; if `up` and `down` are None, there is no ``behavior`` and other
+            limits apply (`hpa`).
+        down: the limits of scale-down.
+        keda: the settings of KEDA; None for a plain HPA.
+        metrics: how late metrics are.
         start: how pods start.
         stop: how pods stop.
-        decide: of `FUNCTION`.
+        decide: the function of a `FUNCTION` policy.
         varies: the name of the policy of which it is a variation.
     """
 
@@ -215,11 +220,11 @@ class Policy:
 
     @property
     def largest(self) -> int:
-        """The most replicas that it can ever have."""
+        """The largest possible number of replicas."""
         return self.replicas or max([self.most, *self.sizes[-1:]])
 
     def allowed(self, wanted: int) -> int:
-        """Return the next allowed size from ``wanted`` up, else the largest."""
+        """Return the smallest allowed size of at least ``wanted``, or the largest size."""
         if not self.sizes:
             return wanted
         return next((size for size in self.sizes if size >= wanted), self.sizes[-1])
@@ -277,11 +282,11 @@ DEFAULT_POLICY = "hpa"
 
 
 def read_policies(paths: Sequence[str]) -> tuple[Policy, ...]:
-    """Return the policies of files, or of bundled names.
+    """Return the policies in files or under bundled names.
 
     Raises:
-        UsageError: The message has a line per mistake, with ``file:line`` and the nearest valid
-            name; two policies have one name.
+        UsageError: A file is invalid (the message has a line per mistake, with ``file:line`` and
+            the nearest valid name), or two policies have the same name.
     """
     policies, mistakes = [], []
     for path in paths:
@@ -300,7 +305,7 @@ def read_policies(paths: Sequence[str]) -> tuple[Policy, ...]:
 
 
 def parse_policy(text: str, file: str) -> Policy:
-    """Return the policy of a TOML text; errors as in `read_policies`."""
+    """Parse the policy in a TOML text; errors are those of `read_policies`."""
     content = toml_document(text, file)
     lines, mistakes = TomlLines(text), list[str]()
 
@@ -363,7 +368,7 @@ def _contradictions(top: Mapping[str, Any], tables: Mapping[str, Any]) -> list[t
 
 
 def _bounds(kind: str, top: Mapping[str, Any]) -> tuple[int, int]:
-    """Return fewest and most replicas; those of a ScaledObject are 0 and 100 unless stated."""
+    """Return the fewest and the most replicas, for a ScaledObject 0 and 100 by default."""
     sizes = top.get("sizes", ())
     largest = max(sizes, default=100 if kind == KEDA else 10)
     return top.get("min", 0 if kind == KEDA else 1), top.get("max", largest)

@@ -1,4 +1,4 @@
-"""Answers of Prometheus's /api/v1/query_range: series of samples, checked, with their places."""
+"""Parses answers of Prometheus's /api/v1/query_range into checked series of samples."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ from rebalance_core.planning.autoscale.hpa import Floats
 
 NAME = "__name__"
 _EXPORTED = "exported_"
-"""Prometheus puts it before a label of the target that its own configuration also sets."""
-_SHOWN = 200  # characters of an error of Prometheus
+"""The prefix that Prometheus gives to a target's label that its own configuration also sets."""
+_SHOWN = 200  # characters shown of a Prometheus error
 
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """A series of one or several answers.
+    """A series in one or several answers.
 
     Attributes:
         name: the name of the metric.
-        labels: without the name; a label that Prometheus renamed has its own name again.
-        files: where its samples are.
+        labels: its labels without the name; labels that Prometheus renamed have their original
+            names.
+        files: the files with its samples.
         at_ms: (samples,) epoch ms, ascending.
-        value: (samples,) all finite.
-        step_ms: (samples,) of the answer that has the sample.
+        value: (samples,) finite values.
+        step_ms: (samples,) the step of the answer that has the sample.
     """
 
     name: str
@@ -42,12 +43,12 @@ class Series:
 
     @property
     def place(self) -> str:
-        """Files and series, for messages."""
+        """The files and the series, in words for error messages."""
         return f"{', '.join(self.files)}: {_text(self.name, self.labels)}"
 
     @property
     def apart(self) -> Bools:
-        """(samples - 1,) where samples are missing in between."""
+        """(samples - 1,): whether samples are missing in between."""
         return np.asarray(np.diff(self.at_ms) > np.maximum(self.step_ms[:-1], self.step_ms[1:]))
 
 
@@ -69,7 +70,8 @@ class Answer:
 def parse_answer(text: str | bytes, file: str, wanted: Collection[str]) -> Answer:
     """Return the series of wanted metrics.
 
-    A sample without a finite value counts as missing. The step is the least time between samples.
+    A sample without a finite value counts as missing. The step is the shortest time between
+    samples.
 
     Args:
         text: the body of the HTTP answer.
@@ -77,8 +79,9 @@ def parse_answer(text: str | bytes, file: str, wanted: Collection[str]) -> Answe
         wanted: names of metrics.
 
     Raises:
-        InputRefused: it is no range answer; a series lacks a name, a sample is no pair of a Unix
-            time in seconds and a number, or times do not ascend. The message has the place.
+        InputRefused: the text is not a range answer, a series lacks a name, a sample is not a pair
+            of a Unix time in seconds and a number, or times do not ascend. The message has the
+            position.
     """
     try:
         answer = json.loads(text)
@@ -120,10 +123,10 @@ def parse_answer(text: str | bytes, file: str, wanted: Collection[str]) -> Answe
 
 
 def merged(answers: Iterable[Answer]) -> list[Series]:
-    """Return each series once, with the samples of all answers.
+    """Merge the samples of each series from all answers.
 
     Raises:
-        InputRefused: two answers have other values of a series at the same time.
+        InputRefused: two answers have different values of a series at the same time.
     """
     parts: dict[tuple[str, frozenset[tuple[str, str]]], list[Series]] = {}
     for answer in answers:
@@ -168,7 +171,7 @@ def _labels(result: object, place: str) -> tuple[str, dict[str, str]]:
 
 
 def _samples(result: Mapping[str, Any], place: str) -> tuple[Ints, Floats]:
-    """Return times in ms, and values, of which some may not be finite."""
+    """Return times in ms, and values, which may not be finite."""
     pairs = result.get("values")
     if not isinstance(pairs, list) or not pairs:
         raise InputRefused(f"{place} has no values; expected pairs of a time and a text")

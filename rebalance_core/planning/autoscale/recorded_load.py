@@ -1,8 +1,8 @@
-"""What metrics show of a load: messages that come, what members read, and how many there were.
+"""Derives a recorded load from metrics: arrivals, capacities, and numbers of members.
 
 Names and labels are those of BrokerMetricsConstant (5.1 on), of RocketMQ's own exporter for 4.x
-(RMQMetricsCollector) and of kube-state-metrics. A broker names itself in ``node_id``; queues have
-no label, so the skew over brokers is kept and that over the queues of a broker is not.
+(RMQMetricsCollector) and of kube-state-metrics. A broker names itself in ``node_id``. Queues have
+no label, so the skew over brokers is preserved but not the skew over the queues of a broker.
 """
 
 from __future__ import annotations
@@ -26,35 +26,37 @@ LAG = ("rocketmq_consumer_lag_messages", "rocketmq_group_diff")
 DELIVERED = "rocketmq_messages_out_total"
 REPLICAS = "kube_deployment_spec_replicas"
 WANTED = frozenset((*COME, *LAG, DELIVERED, REPLICAS))
-"""The metrics that are read. The second of each pair is the 4.x exporter's."""
+"""The metrics that are read; the second of each pair is that of the 4.x exporter."""
 _BROKER = {COME[0]: "node_id", COME[1]: "broker", LAG[0]: "node_id", DELIVERED: "node_id"}
 _GROUP = {LAG[0]: "consumer_group", LAG[1]: "group", DELIVERED: "consumer_group"}
 _MEMBERS = "countOfOnlineConsumers"
-"""A label of the exporter's ``rocketmq_group_diff``: members that are connected."""
+"""A label of the exporter's ``rocketmq_group_diff``: the number of connected members."""
 _SAME_BROKER = {"message_type", "is_system", "is_retry", "msgModel", _MEMBERS}
-"""Labels that divide what a broker counts; any other but topic, broker and group distinguishes
-the process of a broker from the one before (``instance``, ``pod``).
+"""Labels that split a broker's counts. Any other label except topic, broker and group (such as
+``instance`` or ``pod``) distinguishes processes of a broker.
 """
 REPLICAS_STEADY_MS = 2 * MINUTE_MS
-"""After a change of the replicas: pods start and every member has rebalanced by its timer."""
+"""How long after a change of replicas the group is steady: pods have started, and every member has
+rebalanced by its timer.
+"""
 LOOKBACK_MS = 5 * MINUTE_MS
 """``--query.lookback-delta`` of Prometheus."""
 FEW_MEASURED = 10
-"""Fewer intervals in which a group cannot keep up show no distribution."""
+"""The fewest intervals without keeping up that show a distribution."""
 UNLIKELY = 0.1
-"""The share of intervals that may have shown a longer, or a shorter, service time."""
+"""The share of intervals allowed to show a longer, or a shorter, service time."""
 
 Of = tuple[str | None, str]
-"""A cluster (None: the series do not name it), and a group or topic of it."""
+"""A cluster (None if the series do not name it), and a group or topic in it."""
 At = tuple[int, int]
 """Begin and end of an interval, epoch ms."""
 Counted = Mapping[At, float]
-"""Messages a second of counters that are added up, by interval, where all of them are known."""
+"""The sum of counters in messages per second, by interval, where all are known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A time in which what a counter counted is unknown.
+    """A period in which the increase of a counter is unknown.
 
     Attributes:
         place: files and series.
@@ -77,11 +79,11 @@ class RecordedLoad:
     """The rows of ``arrivals``, ``capacity`` and ``recorded_scaling``.
 
     Attributes:
-        arrivals: by topic, broker and time.
+        arrivals: arrivals by topic, broker and time.
         capacity: the capacity of groups that could not keep up at times.
-        scaling: the steps of scaling, by group and time.
-        unknown: times without a rate, in order of the series.
-        unmeasured: why a group has no row of ``capacity``.
+        scaling: scaling steps by group and time.
+        unknown: periods without a rate, in order of the series.
+        unmeasured: why groups have no row of ``capacity``.
     """
 
     arrivals: list[dict[str, Any]] = field(default_factory=list)
@@ -100,19 +102,19 @@ def load_of_metrics(
 ) -> RecordedLoad:
     """Return what the series show.
 
-    A rate is known between two samples of every counter of a topic at a broker, one step apart, of
-    which the later is not smaller. Retry topics and those of the system are left out.
+    A rate is known between two consecutive samples, one step apart, of all counters of a topic at a
+    broker if no counter decreases. Retry topics and system topics are left out.
 
     Args:
         series: the series of the metrics in `WANTED`.
         cluster: the cluster of series that do not name theirs.
-        deployments: group -> ``NAME`` or ``NAMESPACE/NAME`` of its Deployment; a group without one
-            has that of its name (`manifest.name_of`).
+        deployments: group -> ``NAME`` or ``NAMESPACE/NAME`` of its Deployment; by default, the
+            Deployment with the group's name (`manifest.name_of`).
         threads: the threads of a member.
 
     Raises:
-        InputRefused: a counter is negative or a difference (``metricsInDelta``), replicas are no
-            whole number, two series count the same messages, or a deployment is not found.
+        InputRefused: a counter is negative or a difference (``metricsInDelta``), replicas are not a
+            whole number, two series count the same messages, or a Deployment is not found.
     """
     named = [_Named.of(each, cluster) for each in series]
     used = [each for each in named if each.is_used]
@@ -151,7 +153,7 @@ def load_of_metrics(
 
 @dataclass(frozen=True, eq=False)
 class _Named:
-    """A series with what its labels name."""
+    """A series with the names in its labels."""
 
     series: Series
     cluster: str | None
@@ -172,7 +174,7 @@ class _Named:
 
     @property
     def is_used(self) -> bool:
-        """Whether it counts messages that a group's members are there for."""
+        """Whether it counts messages that a group's members consume."""
         if self.series.name == REPLICAS:
             return True
         if self.series.labels.get("is_retry") == "true" or is_retry_topic(self.topic):
@@ -213,7 +215,7 @@ class _Named:
 
 
 def _by(named: Iterable[_Named], name: str, key: Any) -> dict[Any, list[_Named]]:
-    """Return the series of a metric by a key."""
+    """Return the series of a metric, grouped by a key."""
     by_key: dict[Any, list[_Named]] = {}
     for each in named:
         if each.series.name == name:
@@ -222,7 +224,7 @@ def _by(named: Iterable[_Named], name: str, key: Any) -> dict[Any, list[_Named]]
 
 
 def _come(named: Sequence[_Named], load: RecordedLoad) -> dict[Of, list[Counted]]:
-    """Add the rows of ``arrivals``; return what comes into each topic, by broker."""
+    """Add the rows of ``arrivals``; return the arrivals in each topic, by broker."""
     come: dict[Of, list[Counted]] = {}
     taken = set[Of]()
     for name in COME:
@@ -230,7 +232,7 @@ def _come(named: Sequence[_Named], load: RecordedLoad) -> dict[Of, list[Counted]
         of_metric = set[Of]()
         for (cluster, topic, broker), parts in sorted(by_topic.items(), key=str):
             if (cluster, topic) in taken:
-                continue  # both exporters count it
+                continue  # both exporters count the same messages
             of_metric.add((cluster, topic))
             counted = _added(parts, load.unknown)
             come.setdefault((cluster, topic), []).append(counted)
@@ -250,7 +252,7 @@ def _come(named: Sequence[_Named], load: RecordedLoad) -> dict[Of, list[Counted]
 
 
 def _joined(rates: Mapping[At, float]) -> Iterator[tuple[At, float]]:
-    """Yield intervals in order of time, neighbours of one rate as one."""
+    """Yield intervals in order of time, merging neighbours with equal rates."""
     last: tuple[At, float] | None = None
     for (from_ms, to_ms), rate in sorted(rates.items()):
         if last is not None and last[0][1] == from_ms and last[1] == rate:
@@ -264,11 +266,11 @@ def _joined(rates: Mapping[At, float]) -> Iterator[tuple[At, float]]:
 
 
 def _added(parts: Sequence[_Named], unknown: list[Unknown]) -> Counted:
-    """Return the sum of counters; add the times in which it is unknown.
+    """Return the sum of counters, adding the periods in which it is unknown to ``unknown``.
 
-    Processes of a broker come after one another, or at once (a master that changed): their sums
-    are added where they overlap. Within a process every counter must be known. Exporters show the
-    broker's own offset, so of several any one counts.
+    Processes of a broker run in succession or overlap (when the master changes), and their sums are
+    added where they overlap. Within a process, every counter must be known. Exporters show the
+    broker's own offset, so any one of several counts.
     """
     by_process: dict[frozenset[tuple[str, str]], list[Series]] = {}
     for each in parts:
@@ -310,7 +312,7 @@ def _known_in(total: Counted, from_ms: int, to_ms: int) -> bool:
 def _of_process(
     counters: Sequence[Series], unknown: list[Unknown]
 ) -> tuple[dict[At, float], set[At]]:
-    """Return the rates that are known, and the intervals in between that are not."""
+    """Return the known rates, and the unknown intervals in between."""
     begins = min(int(each.at_ms[0]) for each in counters)
     ends = max(int(each.at_ms[-1]) for each in counters)
     known: dict[At, float] = {}
@@ -346,10 +348,11 @@ def _of_process(
 
 
 def _with_repeats(series: Series) -> Bools:
-    """Return (samples - 1,) where samples are missing, or where one before such a gap is repeated.
+    """Return (samples - 1,) where samples are missing, or where the sample before such a gap is
+    repeated.
 
     Prometheus repeats the last sample for `LOOKBACK_MS` unless it knows that the target is gone,
-    which it does not if it was itself down.
+    which it cannot know if it was itself down.
     """
     missing = series.apart
     for gap in np.flatnonzero(missing).tolist():
@@ -363,7 +366,7 @@ def _with_repeats(series: Series) -> Bools:
 
 
 def _stretches(where: Bools) -> list[tuple[int, int]]:
-    """Return first and last place of each run of True."""
+    """Return the first and last index of each run of True."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], where, [False]]).astype(np.int8)))
     return [(first, last - 1) for first, last in edges.reshape(-1, 2).tolist()]
 
@@ -371,7 +374,7 @@ def _stretches(where: Bools) -> list[tuple[int, int]]:
 def _between(
     total: Mapping[At, float], spoilt: set[At], span: At, place: str, unknown: list[Unknown]
 ) -> None:
-    """Add the times from one process to the next."""
+    """Add the periods between one process and the next."""
     at_ms, why = span[0], "no process of the broker has two samples"
     for begin, end in [*sorted({*total, *spoilt}), (span[1], span[1])]:
         if begin > at_ms:
@@ -380,10 +383,10 @@ def _between(
 
 
 def _refuse_doubles(by_process: Mapping[frozenset[tuple[str, str]], Sequence[Series]]) -> None:
-    """Raise `InputRefused` where two scrapes have the same counter.
+    """Raise `InputRefused` if two scrapes have the same counter.
 
-    Each reads it at its own moments, so every value lies between neighbours of the other; the
-    counter of a new process begins at 0.
+    Each scrape reads it at its own times, so every value lies between neighbouring values of the
+    other, while the counter of a new process begins at 0.
     """
     for one, other in combinations(by_process.values(), 2):
         for first in one:
@@ -402,9 +405,9 @@ class _Lag:
     """The lag of a group.
 
     Attributes:
-        at: by moment, where it is known of all topics and brokers.
+        at: the lag by time, where it is known for all topics and brokers.
         topics: the group's topics.
-        members: that an exporter counts, by moment.
+        members: the number of members that an exporter counts, by time.
     """
 
     at: Mapping[int, float]
@@ -421,7 +424,7 @@ def _lags(named: Sequence[_Named]) -> dict[Of, _Lag]:
 
 
 def _lag(parts: Sequence[_Named]) -> _Lag:
-    """Return the sum over topics and brokers; of a broker's replicas that of the largest lag."""
+    """Return the sum over topics and brokers, taking the largest lag of a broker's replicas."""
     by_place: dict[tuple[str, str | None], dict[int, float]] = {}
     members: dict[int, int] = {}
     for each in parts:
@@ -490,10 +493,10 @@ def _capacity(
     come: Mapping[Of, list[Counted]],
     threads: int,
 ) -> dict[str, Any] | str:
-    """Return the row of ``capacity``, or why there is none.
+    """Return the row of ``capacity``, or the reason why there is none.
 
-    A group whose members all have messages that wait reads what it can: what came and did not stay.
-    Queues are seldom divided evenly, so a member reads at least that.
+    A group whose members all have waiting messages reads at its capacity: arrivals minus the growth
+    of the lag. Queues are seldom allocated evenly, so a member's capacity is at least the mean.
     """
     if lag is None:
         return f"{' or '.join(LAG)} has no series of it"
@@ -552,14 +555,14 @@ def _settled(pods: Mapping[int, int]) -> set[int]:
 
 
 def span_of(load: RecordedLoad) -> At | None:
-    """Return when the first rate begins and the last one ends; None: there is none."""
+    """Return when the first rate begins and the last one ends, or None without rates."""
     if not load.arrivals:
         return None
     return min(r["from_ms"] for r in load.arrivals), max(r["to_ms"] for r in load.arrivals)
 
 
 def known_share(load: RecordedLoad) -> dict[str, float]:
-    """Return for each topic and broker which share of the span has a rate."""
+    """Return the share of the span that has a rate, for each topic and broker."""
     span = span_of(load)
     known: dict[str, int] = {}
     for row in load.arrivals:

@@ -1,4 +1,4 @@
-"""What is known of a group that a scaler is to scale; why it cannot be simulated, if it cannot."""
+"""What is known about a group to scale, or why it cannot be simulated."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ from rebalance_core.replay.history import QueueOffset
 from rebalance_core.timing.options import ClockOptions
 
 LONGEST_S = 100 * 86_400
-"""A longer replay is taken for a mistake: ``--from`` and ``--to`` choose a part."""
+"""The longest replay; a longer one is probably a mistake, and ``--from`` and ``--to`` select a
+part.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +39,10 @@ class Service:
     """A row of ``capacity``.
 
     Attributes:
-        service_ms: the service time of a thread for a message, in each of `WORLDS`.
+        service_ms: the time that a thread takes per message, in each of `WORLDS`.
         threads: the threads of a member.
-        batch: messages of a call of the listener.
-        ordered: None: as the group's settings have it.
+        batch: messages per call of the listener.
+        ordered: whether the listener is orderly; None for the group's setting.
         p99: 99 % of the messages take at most this many times the mean.
     """
 
@@ -53,13 +55,13 @@ class Service:
 
 @dataclass(frozen=True, eq=False)
 class ScaledGroup:
-    """A group, what comes and what a member can do.
+    """A group with its arrivals and the capacity of a member.
 
     Attributes:
         group: at rest.
         rates: the rates, by world.
         readers: the readers, by world.
-        reason: why it cannot be simulated; None: it can.
+        reason: why it cannot be simulated, if it cannot.
     """
 
     group: DeployedGroup
@@ -69,20 +71,21 @@ class ScaledGroup:
 
     @property
     def worlds(self) -> tuple[str, ...]:
-        """Those that differ."""
+        """The worlds that differ."""
         return tuple(self.rates) or (LIKELY,)
 
 
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """What is stated of all groups.
+    """The stated load and capacity of all groups.
 
     Attributes:
-        arrivals: by cluster (None: every one) and topic; None: the groups' own offsets show it.
-        services: by cluster (None: every one) and group.
-        default: the default for groups without a row; None: unknown.
-        from_ms: the replay begins then; None: with the rates.
-        to_ms: it ends then.
+        arrivals: arrivals by cluster (None for every cluster) and topic; None derives them from the
+            groups' offsets.
+        services: capacities by cluster (None for every cluster) and group.
+        default: the default for groups without a row, if known.
+        from_ms: the begin of the replay; None for that of the rates.
+        to_ms: the end of the replay; None for that of the rates.
     """
 
     arrivals: Mapping[tuple[str | None, str], Sequence[Arrival]] | None
@@ -95,8 +98,8 @@ class Workload:
         """Return a group with its rates and readers.
 
         Args:
-            group: at rest.
-            offsets: all observations of the ends of its queues.
+            group: the group at rest.
+            offsets: all observations of its queues' end offsets.
         """
 
         def unknown(reason: str) -> ScaledGroup:
@@ -104,7 +107,7 @@ class Workload:
 
         if group.trouble is not None:
             return unknown(f"it {group.trouble}")
-        # one play is enough to know the queues
+        # a single play is enough to know the queues
         steps = Transitions(group, Start(0), 0, np.zeros(1, np.int64), ClockOptions())
         trouble = steps.trouble()
         if trouble is not None:
@@ -164,7 +167,7 @@ def _reader(service: Service, group: DeployedGroup, world: str) -> Reader:
 
 
 def _overload(rates: Rates, reader: Reader, steps: Transitions) -> str | None:
-    """Return why no number of members would ever read all, at the mean rate of a queue."""
+    """Return why no number of members can keep up with the mean rate of a queue, or None."""
     mean = rates.arrived(np.array([float(rates.seconds)]))[0] / rates.seconds
     most = min(reader.capacity, reader.of_queue)
     worst = int(np.argmax(mean))
@@ -181,7 +184,7 @@ def _overload(rates: Rates, reader: Reader, steps: Transitions) -> str | None:
 def arrivals_by_topic(
     rows: Iterable[Mapping[str, Any]],
 ) -> dict[tuple[str | None, str], list[Arrival]]:
-    """Return rows of ``arrivals`` by cluster and topic."""
+    """Group rows of ``arrivals`` by cluster and topic."""
     by_topic: dict[tuple[str | None, str], list[Arrival]] = {}
     for row in rows:
         likely = row["messages_per_second"]
@@ -201,7 +204,7 @@ def arrivals_by_topic(
 def services_by_group(
     rows: Iterable[Mapping[str, Any]],
 ) -> dict[tuple[str | None, str], Service]:
-    """Return rows of ``capacity`` by cluster and group."""
+    """Key the rows of ``capacity`` by cluster and group."""
     services = {}
     for row in rows:
         likely = row["service_ms"]

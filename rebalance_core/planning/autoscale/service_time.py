@@ -1,7 +1,7 @@
-"""Service times that vary: what a member has read of a queue and cannot commit yet.
+"""Models varying service times: how many messages a member has read but cannot commit yet.
 
 A member commits the offset before the oldest message in its handlers, so a slow message holds back
-the commits of those that came after it: they count as lag, and the next owner reads them again.
+the commits of later ones. These count as lag, and the next owner reads them again.
 """
 
 from __future__ import annotations
@@ -16,18 +16,20 @@ from rebalance_core.planning.autoscale.hpa import Floats
 
 P99 = NormalDist().inv_cdf(0.99)
 MOST_P99 = 14.9
-"""A log-normal time has a 99th percentile of at most exp(P99² / 2) = 14.97 times its mean."""
+"""The largest possible ratio of p99 to the mean, below that of a log-normal time, exp(P99² / 2) =
+14.97.
+"""
 MAX_SPAN = 2_000
 """DefaultMQPushConsumer.consumeConcurrentlyMaxSpan: a member pulls no more of a queue whose newest
 cached message is so far behind the oldest.
 """
 _LOADS = np.geomspace(1e-3, 1e5, 161)
 _TIMES = np.concatenate([[0.0], np.geomspace(1e-4, 1e5, 2_000)])
-"""In mean service times."""
+"""The grid of times, in units of the mean service time."""
 
 
 def sigma_of(p99: float) -> float:
-    """Return the standard deviation of the logarithm, by the 99th percentile in means.
+    """Return the standard deviation of the logarithm, given p99 as a multiple of the mean.
 
     >>> sigma_of(1.0), round(sigma_of(5.0), 3)
     (0.0, 0.845)
@@ -37,14 +39,14 @@ def sigma_of(p99: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Uncommitted:
-    """Messages of a queue from the oldest in handlers on, in the mean.
+    """The mean number of messages of a queue from the oldest one in handlers on.
 
-    Messages come by chance (Poisson) and each takes a log-normal time, independently, as handlers
-    run in many threads. Then the oldest is older than ``t`` unless none of those before has more to
-    do: the probability is ``1 - exp(-load x E[(time - t)+])``.
+    Messages arrive as a Poisson process, and each takes an independent log-normal time, since
+    handlers run in many threads. The oldest message is then older than ``t`` unless all earlier
+    ones are finished, with probability ``1 - exp(-load x E[(time - t)+])``.
 
     Attributes:
-        sigma: the standard deviation of the logarithm of the service time; 0: every message takes
+        sigma: the standard deviation of the logarithm of the service time; 0 if every message takes
             the mean.
     """
 
@@ -63,7 +65,7 @@ class Uncommitted:
         object.__setattr__(self, "_share", share)
 
     def messages(self, load: Floats) -> Floats:
-        """Return the messages, by messages that come in a mean service time.
+        """Return the number of messages, given the arrivals per mean service time.
 
         >>> Uncommitted(0.0).messages(np.array([0.5, 30.0])).tolist()
         [0.5, 30.0]
@@ -75,7 +77,7 @@ class Uncommitted:
 
 
 def _excess(sigma: float) -> Floats:
-    """Return (times,) the mean of what a log-normal time of mean 1 exceeds each time by."""
+    """Return (times,) the mean excess of a log-normal time with mean 1 over each time."""
     normal = np.vectorize(NormalDist().cdf, otypes=[np.float64])
     above = -np.log(np.maximum(_TIMES, 1e-300))
     excess = normal((above + sigma**2 / 2) / sigma) - _TIMES * normal(

@@ -1,4 +1,4 @@
-"""Policies beside each other: rows of ``policy_summary``, the front, and the least regret."""
+"""Compares policies: rows of ``policy_summary``, the front, and the smallest maximum regret."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ P99 = 0.99
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """How policies are compared, in each group.
+    """How the policies of a group are compared.
 
     Attributes:
-        pod_hour: price of an hour of a pod.
+        pod_hour: price of a pod hour.
         late: price of a late message.
-        max_late: the most late messages in 99 % of the futures; None: any number.
-        max_pod_hours: the same of hours of pods.
+        max_late: the budget of late messages in 99 % of the futures, if any.
+        max_pod_hours: the budget of pod hours in 99 % of the futures, if any.
     """
 
     pod_hour: float = 1.0
@@ -50,11 +50,12 @@ def summary_rows(
     question: Question,
     judgement: Judgement,
 ) -> list[Row]:
-    """Return the rows of ``policy_summary``: each group's, then those of all together.
+    """Return the rows of ``policy_summary``: those of each group, then those of all groups
+    together.
 
     Args:
-        groups: all of them, also those that are not simulated.
-        results: the results, by number of the group and world.
+        groups: all groups, including those that are not simulated.
+        results: the results by number of the group and world.
         policies: the policies, in their order.
         question: what was measured.
         judgement: prices and budgets.
@@ -104,7 +105,7 @@ def _row(
 
 
 def _figures(values: Mapping[str, Floats]) -> Row:
-    """Return means over the futures, and what 99 % of them do not exceed."""
+    """Return the means over the futures, and the values that 99 % of them do not exceed."""
     row: Row = {name: float(values[name].mean()) for name in FIGURES if name in values}
     for name in ("late_messages", "pod_hours"):
         row[f"{name}_p99"] = float(np.quantile(values[name], P99, method="higher"))
@@ -112,7 +113,7 @@ def _figures(values: Mapping[str, Floats]) -> Row:
 
 
 def _compare(rows: Sequence[Row], judgement: Judgement) -> None:
-    """Add price, front, budget and regret to the rows of one world."""
+    """Add price, front, budget and regret to the rows of a world."""
     for row in rows:
         row["price"] = judgement.pod_hour * row["pod_hours"] + judgement.late * row["late_messages"]
         row["within_budget"] = all(
@@ -134,7 +135,9 @@ def _is_better(one: Row, other: Row) -> bool:
 
 
 def _choose(rows: Sequence[Row]) -> None:
-    """Mark the policy with the least largest regret, within the budgets if one is."""
+    """Mark the policy with the smallest maximum regret, among those within the budgets if there are
+    any.
+    """
     by_policy: dict[str, list[Row]] = {}
     for row in rows:
         if row["reason"] is None:
@@ -189,7 +192,7 @@ def _together(
         _compare(of_world, judgement)
         rows += of_world
     for row in rows:
-        row["within_budget"] = None  # budgets are of each group
+        row["within_budget"] = None  # budgets apply to each group
     _mark_together(rows)
     return rows
 

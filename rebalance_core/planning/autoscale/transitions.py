@@ -1,7 +1,7 @@
-"""Steps of a group between numbers of members, as the simulated clients make them.
+"""Plays the steps of a group between numbers of members, with simulated clients.
 
-At rest only the number of members counts, so that the same steps need one play for all times,
-policies and futures: the members are numbered again, and their timers have unknown phases.
+At rest only the number of members matters, so a step is played once for all times, policies and
+futures: members are renumbered, and the phases of their timers are unknown.
 """
 
 from __future__ import annotations
@@ -38,28 +38,28 @@ from rebalance_core.timing.vectorized import play_seeds
 
 NO_MEMBER = -1
 _CHANNEL = "pod-"
-"""A pod's connections, and its number."""
+"""The prefix of a pod's channel id, followed by its number."""
 REST_MS = 10 * MINUTE_MS
-"""The members of a group at rest joined this long before the first step."""
+"""How long before the first step the members of a group at rest joined."""
 VARIANTS = 2
-"""Plays of a future for the same steps, taken in turn."""
+"""How many plays a future has for the same steps, used in turn."""
 KEPT_BYTES = 150_000_000
-"""Of played steps, before they are forgotten."""
+"""The most memory for played steps, beyond which they are discarded."""
 _LEAVES_APART_MS = 1
-"""Pods that stop at one decision receive the signal one after another."""
+"""The time between the signals to pods that stop at the same decision."""
 
 Change = tuple[int, int]
-"""Seconds after the first step, and by how many the replicas change."""
+"""Seconds after the first step, and the change in the number of replicas."""
 
 
 @dataclass(frozen=True, eq=False)
 class Transition:
-    """What steps do to the queues, in (S) plays, from the first step on.
+    """The effect of steps on the queues in S plays, from the first step on.
 
     Attributes:
-        members: at the end, at rest.
-        length_s: until then, in all plays.
-        over_s: (S,) until then in each play: no member takes or gives up a queue any more.
+        members: the number of members at rest at the end.
+        length_s: the time until all plays are at rest.
+        over_s: (S,) the time until each play is at rest and no member takes or gives up a queue.
         owner: (S, seconds, queues) the number of the member that reads; `NO_MEMBER`: none does.
         held: the same form; for which share of the second a member reads.
         both: the same form; for which share a member reads on after another has taken the queue,
@@ -67,7 +67,7 @@ class Transition:
         taken: the same form; how often a member takes it from another.
         one_more: the same form; takes at which the giver has not committed its last message.
         lost: the same form; takes at which it has not committed what it read since its last pull.
-        pods: (seconds,) members that have joined and not left.
+        pods: (seconds,) the number of members that have joined and not yet left.
     """
 
     members: int
@@ -93,11 +93,11 @@ class Transitions:
     """All steps of a group, each played once.
 
     Attributes:
-        group: at rest.
+        group: the group at rest.
         start: how its pods start.
         draw: number of the draw of addresses and starts.
         seeds: the seeds of the plays.
-        clock: what is assumed of timers.
+        clock: the assumptions about timers.
         stop: how its pods stop.
     """
 
@@ -134,7 +134,7 @@ class Transitions:
         return self._resting[members]
 
     def made(self, members: int, changes: tuple[Change, ...]) -> Transition:
-        """Return what changes do to a group of this many members at rest.
+        """Return the effect of changes on a group with this many members at rest.
 
         Cost: some 10 ms the first time, whatever the number of seeds.
         """
@@ -175,9 +175,7 @@ class Transitions:
         size = shape[0] * shape[1] * shape[2]
 
         def spread(begin_s: NDArray[np.float64]) -> tuple[Ints, Ints, NDArray[np.float64]]:
-            """Return the rows that last until their end, a time for each second, the cell of that
-            second, and the share of it.
-            """
+            """Split spans into seconds; return the row, the cell and the share of each second."""
             begin, end = (np.clip(each, 0, length_s) for each in (begin_s, read.end_s))
             rows = np.flatnonzero(end > begin)
             first = np.floor(begin[rows]).astype(np.int64)
@@ -191,7 +189,8 @@ class Transitions:
 
         of_row, cell, share = spread(read.begin_s)
         total = np.bincount(cell, share, size)
-        # of several owners in a second that with the latest begin counts: rows are in that order
+        # of several owners in a second, the one with the latest begin counts, as rows are in that
+        # order
         owner = np.full(size, NO_MEMBER, np.int16)
         owner[cell] = read.member[of_row]
         _, cell, share = spread(read.taken_s)
@@ -219,11 +218,11 @@ class Transitions:
         )
 
     def _steps(self, members: int, changes: Sequence[Change]) -> list[_Step]:
-        """Return the joins and leaves of changes: first of all stop pods that have not joined,
-        then the youngest.
+        """Return the joins and leaves of changes, which first stop pods that have not joined, then
+        the youngest.
         """
         pods = [(-1, number) for number in range(members)]
-        """(join in ms, number) of the pods there are, in order of their creation."""
+        """(join in ms, number) of the existing pods, in order of creation."""
         steps = list[_Step]()
         created = members
         for at_s, change in changes:
@@ -238,7 +237,7 @@ class Transitions:
             for number in range(-change):
                 victim = waiting.pop() if waiting else pods[-1]
                 pods.remove(victim)
-                if victim[0] >= at_ms:  # it never joins
+                if victim[0] >= at_ms:  # the pod never joins
                     steps = [each for each in steps if each.index != victim[1]]
                 else:
                     end_ms = at_ms + number * _LEAVES_APART_MS + self.stop.end_ms
@@ -280,20 +279,20 @@ class Transitions:
         )
 
     def _client(self, number: int) -> str:
-        """Return the id of a pod; addresses are in no order, in the networks of the members."""
+        """Return the id of a pod, with a random address in the members' networks."""
         draws = Draws(self.draw, "address", number)
         address = address_of(draws.pick(self._hosts))
         first, second = (10, 0) if address is None else tuple(address.packed[:2])
         host = f"{first}.{second}.{draws.between(1, 254)}.{draws.between(1, 254)}"
         template = TEMPLATES.get(self._pod.language or "", DEFAULT_TEMPLATE)
-        # the process ids of containers are all 1; the nanoTime keeps ids apart
+        # the process id in a container is always 1; the nanoTime distinguishes ids
         return template.format(ip=host, pid=1, nanos=number * 1_000_003 + 1)
 
     def _timeline(self, history: GroupHistory) -> GroupTimeline:
         return build_timeline(history, self.clock)
 
     def trouble(self) -> str | None:
-        """Return why the group cannot be simulated; None: it can."""
+        """Return why the group cannot be simulated, or None if it can."""
         timeline = self._timeline(self._history(1, ()))
         if broadcasts(timeline):
             return "it broadcasts: every member reads every queue"
@@ -304,12 +303,12 @@ class Transitions:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """A pod joins, or leaves.
+    """The join or leave of a pod.
 
     Attributes:
-        at_ms: after the first change.
+        at_ms: time after the first change.
         index: the number of the pod.
-        joins: False: it leaves.
+        joins: whether it joins rather than leaves.
     """
 
     at_ms: int
@@ -319,15 +318,15 @@ class _Step:
 
 @dataclass(frozen=True, eq=False)
 class _Read:
-    """Spans in which members read, by the time at which they begin; in seconds.
+    """Spans in which members read, in order of their begin; times are in seconds.
 
     Attributes:
-        seed: the place of the play.
-        queue: its number in the timeline.
-        member: its number.
-        taken_s: the take, with which it asks for the offset.
-        begin_s: with the first pull.
-        end_s: with the revocation, or the call of ``shutdown()``.
+        seed: the index of the play.
+        queue: the queue's number in the timeline.
+        member: the member's number.
+        taken_s: when it takes the queue and requests the offset.
+        begin_s: its first pull.
+        end_s: the revocation, or the call of ``shutdown()``.
         taken: it took the queue from another member.
         one_more: the share of takes at which the message before the last commit is read again.
         lost: the other did not persist its offset first: it was killed, or still had the queue.
@@ -354,8 +353,8 @@ class _Read:
         """Return the spans of holdings.
 
         Args:
-            steps: whose they are.
-            timeline: that was played.
+            steps: the transitions to which they belong.
+            timeline: the played timeline.
             held: its holdings, by queue, seed and begin.
             leaves: when pods are stopped, in ms after the first step.
         """
@@ -364,7 +363,7 @@ class _Read:
         member = pods[held.lifetime]
         begin_us = steps._begin_ms * SECOND_MS
         always = held.start_us < begin_us - SECOND_US
-        # those from before the first step read already
+        # members from before the first step are already reading
         start = np.where(always, -1e9, (held.start_us - begin_us) / SECOND_US)
         drop = (held.drop_us - begin_us) / SECOND_US
         stops = np.full(int(member.max(initial=0)) + 1, np.inf)

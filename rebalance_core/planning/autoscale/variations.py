@@ -1,4 +1,4 @@
-"""Policies near those that are given, for ``rebalance autoscale --search``."""
+"""Variations of the given policies, for ``rebalance autoscale --search``."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -16,7 +16,7 @@ from rebalance_core.planning.autoscale.policy import (
 )
 
 FACTORS = (0.5, 1.0, 2.0)
-"""Of each target."""
+"""The factors by which each target varies."""
 DOWN_WINDOWS_S = (60, 300, 600)
 ONE_A_MINUTE = (StepLimit(PODS, 1, 60),)
 
@@ -24,9 +24,9 @@ ONE_A_MINUTE = (StepLimit(PODS, 1, 60),)
 def with_variations(policies: Iterable[Policy]) -> tuple[Policy, ...]:
     """Return the policies, each followed by its variations.
 
-    These have half, all or twice of each target, a scale-down window of 1, 5 or 10 minutes, and
-    let all pods stop at once or one a minute. A fixed number has none. An HPA without a
-    ``behavior`` gets one, so the limits of its scale-up become those that Kubernetes then sets.
+    Variations have half, all or twice of each target, a scale-down window of 1, 5 or 10 minutes,
+    and stop all pods at once or one per minute. A fixed number has no variations. An HPA without a
+    ``behavior`` gets one, and with it Kubernetes' default limits of scale-up.
     """
     return tuple(each for policy in policies for each in (policy, *_variations(policy)))
 
