@@ -1,14 +1,14 @@
-"""Spark: tables read, checked and dealt out to tasks, tables written; RocketMQ's rules as
-`functions` of columns.
+"""The jobs on Spark: reads, checks and distributes tables to tasks, and writes tables; also
+RocketMQ's rules as `functions` of columns.
 
-May import every package but `cli`, and pyspark, which is imported nowhere else. Jobs are those of
-`process`, with `runtime.SparkRuntime`, for which `ingest` reads collections; `steps` go from frame
-to frame. Begin with `runtime`, then `ledger.simulate`.
+May import every package but `cli`, and pyspark, which is imported nowhere else. The jobs are those
+of `process`, run by `runtime.SparkRuntime`, for which `ingest` reads collections; `steps` transform
+frames. Begin with `runtime`, then `ledger.simulate`.
 """
 
 from rebalance_core.spark.spark_versions import refuse_too_old
 
-refuse_too_old()  # first: a Spark that is too old may fail while it is imported
+refuse_too_old()  # comes first, because importing a Spark that is too old may fail
 
 from pyspark.sql import DataFrame, SparkSession  # noqa: E402
 

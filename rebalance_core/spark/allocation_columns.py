@@ -1,7 +1,7 @@
-"""AVG, AVG_BY_CIRCLE and CONFIG as plain expressions of Spark, which go before pandas UDFs.
+"""AVG, AVG_BY_CIRCLE and CONFIG as plain Spark expressions, which are preferred to pandas UDFs.
 
-The answers are those of `kernels.functions.rmq_allocate`. Names are sorted by their UTF-16 code
-units, as Java sorts them; Spark's own order of strings is that of UTF-8.
+The results equal those of `kernels.functions.rmq_allocate`. Names are sorted by UTF-16 code units
+as in Java, while Spark itself orders strings by UTF-8.
 """
 
 from __future__ import annotations
@@ -21,18 +21,20 @@ from rebalance_core.strategies.spi import AllocationStrategy
 _NAMES = "array<string>"
 Number = Column
 Rule = Callable[[Number, Number, Number], Number]
-"""From a place among the queues, their number and that of members to the index of the member."""
+"""Maps the index of a queue, the number of queues and the number of members to the index of the
+member.
+"""
 
 
 def allocation_column(
     strategy: AllocationStrategy, queues: Column, client_ids: Column
 ) -> Column | None:
-    """Return the owners of every queue; None: the strategy has no such form.
+    """Return the owners of every queue, or None if the strategy has no plain expression.
 
     Args:
-        strategy: The same for all rows.
-        queues: As of `functions.rmq_allocate`.
-        client_ids: See there.
+        strategy: The strategy of all rows.
+        queues: As in `functions.rmq_allocate`.
+        client_ids: As in `functions.rmq_allocate`.
     """
     known = _known(queues, client_ids)
     if isinstance(strategy, Config):
@@ -46,7 +48,7 @@ def allocation_column(
         owners = sf.transform(sf.array(group), lambda group: _of_list(group, listed))
     elif isinstance(strategy, Averagely | AveragelyByCircle):
         rule = _average_index if isinstance(strategy, Averagely) else _circle_index
-        # upstream throws for an empty id, and for no queue
+        # upstream throws for an empty id and without queues
         known &= (sf.size(client_ids) == 0) | (
             (sf.size(queues) > 0) & ~sf.array_contains(client_ids, "")
         )
@@ -54,7 +56,7 @@ def allocation_column(
             _sorted(queues).alias("queues"),
             _first_entries(_in_order(client_ids)).alias("ids"),
             sf.size(queues).alias("count"),
-            # at least 1, as a division by 0 fails even where its result is not used
+            # at least 1, because a division by 0 fails even if its result is not used
             sf.greatest(sf.size(client_ids), sf.lit(1)).alias("members"),
         )
         owners = sf.transform(sf.array(group), lambda group: _by_place(group, rule))
@@ -64,7 +66,9 @@ def allocation_column(
 
 
 def _known(queues: Column, client_ids: Column) -> Column:
-    """Return whether neither list is null, has a null in it, or a queue id that is no Java int."""
+    """Return whether both lists are complete: neither is null, contains a null, or has a queue id
+    beyond Java's int.
+    """
 
     def valid(queue: Column) -> Column:
         number = queue["queue_id"]
@@ -89,7 +93,7 @@ def _sorted(queues: Column) -> Column:
         lambda queue: sf.struct(
             _key(queue["topic"]),
             _key(queue["broker_name"]),
-            # a row with another number has no answer, whatever is computed of it
+            # rows with other numbers get no result, whatever is computed for them
             sf.when(queue["queue_id"] <= JAVA_INT_MAX, queue["queue_id"])
             .cast("int")
             .alias("queue_id"),
@@ -110,7 +114,7 @@ def _in_order(client_ids: Column) -> Column:
 
 
 def _first_entries(ids: Column) -> Column:
-    """Return sorted ids with null for each repeat: its share belongs to no member."""
+    """Return sorted ids with null for each repeat, whose share belongs to no member."""
     return sf.transform(
         sf.array(ids),
         lambda ids: sf.transform(
@@ -173,8 +177,8 @@ def _by_place(group: Column, rule: Rule) -> Column:
 
 
 def _of_list(group: Column, listed: tuple[MessageQueue, ...]) -> Column:
-    """CONFIG: every member holds the whole list, including entries that are not among the
-    queues.
+    """Return CONFIG's allocation, in which every member holds the whole list, including entries
+    that are not among the queues.
     """
     distinct, everybody = group["queues"], group["ids"]
 

@@ -1,7 +1,7 @@
-"""The tasks' work on evidence: rows about groups and topics, then tables in their final form.
+"""The tasks' work on evidence: first rows about groups and topics, then the tables in final form.
 
-In between rows are shuffled, so that an event receives its sequence in the task that has all events
-of its moment.
+Rows are shuffled in between, so that an event gets its sequence number in the task that has all
+events of the same moment.
 """
 
 from __future__ import annotations
@@ -42,12 +42,13 @@ _ROWS_AT_ONCE = 20_000
 
 @dataclass(frozen=True, slots=True)
 class AssembleTask:
-    """From evidence to rows that lack only the sequence of events; they stay in their bucket.
+    """Turns evidence into rows that lack only the sequence numbers of events; rows stay in their
+    bucket.
 
     Attributes:
         keyed: What the evidence is used for.
-        buckets: How many there are.
-        progress: Include the inputs of `queue_progress`.
+        buckets: The number of buckets.
+        progress: Whether to include the inputs of `queue_progress`.
     """
 
     keyed: KeyedEvidence
@@ -68,12 +69,12 @@ class AssembleTask:
             yield from self.routed(merged(*waiting), bucket)
 
     def routed(self, tables: Tables, bucket: int) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of groups and topics, as `ROUTED_DDL`; events in their second's bucket,
-        and the inputs of progress in their topic's.
+        """Yield the rows of groups and topics as `ROUTED_DDL`, with events in the bucket of their
+        second and the inputs of progress in that of their topic.
 
         Args:
-            tables: By name.
-            bucket: Of all other rows.
+            tables: The tables by name.
+            bucket: The bucket of all other rows.
         """
         for name, rows in by_name(once(tables)).items():
             for begin in range(0, len(rows), _ROWS_AT_ONCE):
@@ -95,7 +96,7 @@ class AssembleTask:
                 yield routed_batch(number, OF_PROGRESS + name, pack(part))
 
     def _by_topic(self, rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
-        """Yield the rows of each topic in its bucket, and those without a topic in every one."""
+        """Yield the rows of each topic in its bucket, and rows without a topic in every bucket."""
         if "topic" not in rows.column_names:
             yield from ((number, rows) for number in range(self.buckets))
             return

@@ -1,4 +1,4 @@
-"""The tables of an audit as frames, and the audit on Spark for callers with a session."""
+"""The tables of an audit as frames, and the audit for callers with a session."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class AuditFrames:
 
     Attributes:
         history: the input of its simulation.
-        seen: by name, the existing observed tables, ingest's findings and ``propagation``.
-        rejected: rows of ``rejected`` from an ingest; None: no ingest.
+        seen: the existing observed tables, ingest's findings and ``propagation``, by name.
+        rejected: rows of ``rejected`` from an ingest; None without an ingest.
     """
 
     history: InputTables
@@ -62,7 +62,7 @@ class AuditFrames:
         max_queue_nums: int,
         warn: Callable[[str], object] | None,
     ) -> Iterator[CheckedFrames]:
-        """Check all tables, in one job; warn of unknown columns of the history."""
+        """Check all tables in one job, and warn about unknown columns of the history."""
         with closing(check_and_count(self, max_queue_nums, stats_of)) as checked:
             for name, columns in checked.unknown.items():
                 if warn is not None and name in INPUT_TABLES:
@@ -70,7 +70,7 @@ class AuditFrames:
             yield checked
 
     def with_propagation(self, folder: str) -> AuditFrames:
-        """Return the same tables with those that `propagate` wrote into a folder."""
+        """Return these tables together with those that `propagate` wrote into a folder."""
         session = self.history.cluster_events.sparkSession
         refuse_changed(session, folder, [PROPAGATION.name])
         source = source_of(PROPAGATION, read_written(session, folder, PROPAGATION.name))
@@ -87,7 +87,7 @@ def read_inputs(session: SparkSession, folder: str) -> AuditFrames:
 
 
 def read_ingested(session: SparkSession, folder: str) -> AuditFrames:
-    """Return the tables that our `ingest` wrote into a folder."""
+    """Return the tables that `ingest` wrote into a folder."""
     rejected, store = read_written(session, folder, REJECTED.name), object_store(folder)
     if store is None:
         return replace(read_inputs(session, folder), rejected=rejected)
@@ -98,7 +98,9 @@ def read_ingested(session: SparkSession, folder: str) -> AuditFrames:
 def unwritten_inputs(
     session: SparkSession, collection: Collection, assumed: Assumptions, kept: ExitStack
 ) -> AuditFrames:
-    """Make the input tables of a collection as an ingest does; ``kept`` releases it in the end."""
+    """Make the input tables of a collection as an ingest does; ``kept`` releases them at the
+    end.
+    """
     tables = kept.enter_context(ingested_tables(session, collection, assumed))
     history: dict[str, Any] = {name: tables[name] for name in INPUT_TABLES}
     return AuditFrames(InputTables(**history), observed(tables))

@@ -1,6 +1,6 @@
-"""Tables of a catalog: input tables read there, and tables of a finished run written there.
+"""Reads input tables from a catalog, and writes the tables of a finished run into one.
 
-Everything is SQL that plain Parquet tables, Delta and Iceberg take alike.
+All statements are SQL that plain Parquet tables, Delta and Iceberg understand alike.
 """
 
 import re
@@ -25,7 +25,7 @@ from rebalance_core.spark.sources import read_written, rows_of, run_folder
 from rebalance_core.storage.run_folder import counted_rows, read_run
 
 SESSION_CATALOG = "spark_catalog"
-"""Spark's own, which needs no setting."""
+"""The name of Spark's own catalog, which needs no setting."""
 _CATALOG = "spark.sql.catalog."
 _NAME = re.compile(r"[\w-]+(\.[\w-]+)*")
 _PREFIX = re.compile(r"\w*", re.ASCII)
@@ -41,7 +41,7 @@ def is_catalog(session: SparkSession, name: str) -> bool:
 
 
 def is_forgotten(session: SparkSession, database: str) -> bool:
-    """Return True for a database of Spark's own catalog, if it lives as long as the session."""
+    """Return True for a database of Spark's own catalog that is lost at the end of the session."""
     first = database.partition(".")[0]
     of_session = "." not in database or first == SESSION_CATALOG
     current = (
@@ -55,7 +55,7 @@ def quoted(name: str) -> str:
     """Return a dotted name quoted for SQL, whatever words are in it.
 
     Raises:
-        UsageError: It is no name of a database or of a table.
+        UsageError: It is not the name of a database or table.
     """
     if not _NAME.fullmatch(name):
         raise UsageError(f"{name!r} names no database; write CATALOG.DATABASE, or DATABASE")
@@ -73,17 +73,17 @@ def database_tables(
     where: str | None = None,
     warn: Callable[[str], object] | None = None,
 ) -> dict[str, DataFrame]:
-    """Return the tables that are in the database, by name, without `RUN_COLUMNS`; lazy.
+    """Return the tables in the database by name, without `RUN_COLUMNS`, as lazy frames.
 
     Args:
         session: Any session.
-        database: As SQL names it: ``catalog.database``, or ``database`` of the current catalog.
-        names: Of the tables.
+        database: ``catalog.database``, or ``database`` of the current catalog.
+        names: The names of the tables.
         where: A condition in SQL; a table that lacks one of its columns is read whole.
-        warn: Gets a text for each such table.
+        warn: Receives a message for each such table.
 
     Raises:
-        UsageError: There is no such database, or the condition holds for no table.
+        UsageError: The database does not exist, or the condition applies to no table.
     """
     try:
         full = {name: f"{quoted(database)}.`{name}`" for name in names}
@@ -109,9 +109,11 @@ def database_tables(
 
 
 def _without_columns_of(condition: str, frames: Mapping[str, DataFrame]) -> list[str]:
-    """Return the tables that lack a column of a condition: words in it that are columns of any.
+    """Return the tables that lack a column named in a condition, judging by the words that are
+    columns of any table.
 
-    To try the condition on each would print a page of Java for every table that lacks a column.
+    Trying the condition on each table would print a Java stack trace for every table that lacks a
+    column.
     """
     columns = {name: {column.lower() for column in frame.columns} for name, frame in frames.items()}
     words = {word.lower() for word in re.findall(r"\w+", _QUOTED.sub(" ", condition))}
@@ -126,12 +128,12 @@ REPLACE = (PERIOD, RUN)
 
 @dataclass(frozen=True)
 class Published:
-    """Tables that were published.
+    """The tables that were published.
 
     Attributes:
-        run_id: Of the run; see ``_run.json``.
-        tables: Rows of each table, by its full name; the last is ``runs``.
-        removed: ``run_id`` of the runs that were removed.
+        run_id: The id of the run; see ``_run.json``.
+        tables: The number of rows of each table by its full name, with ``runs`` last.
+        removed: The ``run_id`` of each removed run.
     """
 
     run_id: str
@@ -149,30 +151,30 @@ def publish(
     keep_days: int | None = None,
     warn: Callable[[str], object] | None = None,
 ) -> Published:
-    """Write the tables of a finished run into a database, with `RUN_COLUMNS` as last columns.
+    """Write the tables of a finished run into a database, with `RUN_COLUMNS` as the last columns.
 
-    Tables and the database are made if they are not there, and get columns that they lack; a
-    column that the run lacks is null. Readers of the views ``current_*`` see the run once its row
-    in ``runs`` is written, after all of its tables, and until then the one that it replaces, whose
-    rows are removed after that: whenever this is killed, they see either. A run that exists
-    whole is not written again; if rows are missing, its row in ``runs`` is removed first.
+    Missing tables, columns and the database are created; a column that the run lacks is null.
+    Readers of the views ``current_*`` see the run once its row in ``runs`` is written, after all of
+    its tables. Until then they see the run that it replaces, whose rows are removed only
+    afterwards, so a killed publish leaves one of the two visible. A complete run is not written
+    again; if rows are missing, its row in ``runs`` is removed first.
 
     Args:
         session: Any session.
         run: Path or URI of the folder that the run wrote.
         to: ``catalog.database``, or ``database`` of the current catalog.
         prefix: The prefix of all tables' names.
-        replace: Of `REPLACE`.
-        keep_days: Runs of its job and clusters that are this many nights older are removed; None:
-            none are.
-        warn: Gets a text if the catalog has no views.
+        replace: One of `REPLACE`.
+        keep_days: Remove runs of its job and clusters that are this many nights older; None removes
+            none.
+        warn: Receives a message if the catalog has no views.
 
     Raises:
-        InputRefused: The folder holds no result, a result without ``run_id``, or tables that are
-            not as its record has them.
-        StoreFailed: Rows are missing in the end, or Spark could not write: another publish may
-            write there at this moment.
-        UsageError: No such catalog, or a table is there with a column of another type.
+        InputRefused: The folder has no result, a result without ``run_id``, or tables that do not
+            match its record.
+        StoreFailed: Rows are missing in the end, or Spark could not write, possibly because another
+            publish is running.
+        UsageError: The catalog does not exist, or an existing table has a column of another type.
     """
     folder = run_folder(session, run)
     record = read_run(folder)
@@ -201,7 +203,7 @@ def publish(
                 row = _mark(record, tables, before, [mark.run_id for mark in replaced])
                 database.write(RUNS.name, _mark_frame(session, [row]), of_the_run)
         except BaseException as error:
-            with suppress(*OF_SPARK):  # another publish of the run may have written it by now
+            with suppress(*OF_SPARK):  # another publish of the run may have written it meanwhile
                 database.write(RUNS.name, _no_mark(session), of_the_run)
             if isinstance(error, OF_SPARK):
                 raise StoreFailed(
@@ -219,17 +221,17 @@ def publish(
 
 
 def remove(session: SparkSession, run_id: str, to: str, prefix: str = "") -> Published:
-    """Remove a run that was published, also in part: its row in ``runs``, then those of its tables.
+    """Remove a run that was published, even in part: its row in ``runs``, then those of its tables.
 
     Args:
         session: Any session.
-        run_id: Of the run.
-        to: As of `publish`.
-        prefix: As of `publish`.
+        run_id: The id of the run.
+        to: As in `publish`.
+        prefix: As in `publish`.
 
     Raises:
         StoreFailed: Spark could not write.
-        UsageError: No table there has a row of the run.
+        UsageError: No table has a row of the run.
     """
     database = _Database(session, to, _checked_prefix(prefix))
     there = [name for name in ALL_TABLES if database.has(name)]
@@ -284,12 +286,12 @@ class _Mark:
     tables: tuple[str, ...]
 
     def is_like(self, record: Mapping[str, Any]) -> bool:
-        """Return True for a run of the same job over the same clusters."""
+        """Return True for a run of the same job and clusters."""
         return (self.job, self.clusters) == (record["job"], frozenset(record["clusters"]))
 
 
 def _replaced(marks: Iterable[_Mark]) -> list[_Mark]:
-    """Return the runs that later ones replace; a publish that was killed left them."""
+    """Return the runs that later runs replace, which a killed publish has left."""
     known = list(marks)
     return [
         mark
@@ -310,18 +312,18 @@ class _Database:
     prefix: str
 
     def full(self, table: str) -> str:
-        """Return the name of a table, or of a view, with that of the database."""
+        """Return the full name of a table or view, with the database."""
         return f"{self.name}.{self.prefix}{table}"
 
     def has(self, table: str) -> bool:
-        """Return True if the table is there."""
+        """Return True if the table exists."""
         try:
             return bool(self.session.catalog.tableExists(quoted(self.full(table))))
         except AnalysisException as error:
             raise UsageError(f"{self.name} cannot be read: {_first_line(error)}") from error
 
     def rows_of(self, table: str, run_id: str) -> int:
-        """Return how many rows a table has of a run."""
+        """Return the number of a run's rows in a table."""
         rows = self.session.table(quoted(self.full(table)))
         return rows.where(sf.col("run_id") == run_id).count() if "run_id" in rows.columns else 0
 
@@ -361,7 +363,7 @@ class _Database:
         self.write(table, self.session.createDataFrame([], schema), _OfRun(run_id, None))
 
     def remove(self, run_id: str, tables: Iterable[str]) -> None:
-        """Remove a run that another one replaces: until then its row in ``runs`` shows the
+        """Remove a run that another replaces; its row in ``runs``, removed last, shows the
         remaining work.
         """
         for table in tables:
@@ -372,7 +374,7 @@ class _Database:
     def make_views(
         self, tables: Iterable[str], warn: Callable[[str], object] | None = None
     ) -> None:
-        """Make the views `CURRENT` of tables, where they lack one or a column of theirs."""
+        """Create the views `CURRENT` of tables that lack one or whose view lacks a column."""
         runs = quoted(self.full(RUNS.name))
         current = (
             f"SELECT r.run_id FROM {runs} r WHERE NOT EXISTS (SELECT 1 FROM {runs} s WHERE "
@@ -406,13 +408,13 @@ class _Database:
 
 
 def _refuse_lost(session: SparkSession, run_id: str, written: Mapping[str, int]) -> None:
-    """Raise `StoreFailed` unless the tables hold as many rows of the run as it has."""
+    """Raise `StoreFailed` unless the tables have all rows of the run."""
     if lost := _lost(session, run_id, written):
         raise StoreFailed(f"run {run_id} is incomplete there: {'; '.join(lost)}; {_AT_ONCE}")
 
 
 def _lost(session: SparkSession, run_id: str, written: Mapping[str, int]) -> list[str]:
-    """Return which tables have other rows of the run than it has, in words."""
+    """Return, in words, which tables do not have all rows of the run."""
     counts = []
     for number, name in enumerate(written):
         if not session.catalog.tableExists(quoted(name)):
@@ -443,7 +445,7 @@ def publishable(record: Mapping[str, Any], run: str) -> tuple[str, list[str]]:
     """Return the id of a run and the names of its tables.
 
     Raises:
-        InputRefused: It has no id, or its record lacks a column of `runs`.
+        InputRefused: The run has no id, or its record lacks a column of `runs`.
     """
     if record.get("run_id") is None:
         raise InputRefused(
@@ -462,7 +464,9 @@ _OF_THE_RECORD = ("outputs", "exit_code", "started_at", "clusters")
 def _mark(
     record: Mapping[str, Any], tables: list[str], before: Iterable[_Mark], replaces: list[str]
 ) -> tuple[Any, ...]:
-    """Return the row of ``runs``, without `RUN_COLUMNS`; it is newer than all that exist."""
+    """Return the row of ``runs`` without `RUN_COLUMNS`, with a later time than all existing
+    rows.
+    """
     latest = max((mark.published_ms for mark in before), default=0)
     return (
         record["job"],
@@ -500,9 +504,9 @@ def _make_database(session: SparkSession, database: str) -> None:
 
 
 def _format_of(session: SparkSession, name: str) -> str:
-    """Return ``USING …`` where a session catalog of Delta's or Iceberg's would differ.
+    """Return the ``USING …`` clause that a session catalog of Delta or Iceberg needs.
 
-    Other catalogs make tables of their own format; so does Spark's own, if configured to.
+    Other catalogs create tables in their own format, as does Spark's own if so configured.
     """
     catalog = name.partition(".")[0] if is_catalog(session, name.partition(".")[0]) else None
     if (catalog or session.catalog.currentCatalog()) != SESSION_CATALOG:
@@ -516,7 +520,7 @@ def _format_of(session: SparkSession, name: str) -> str:
 
 @contextmanager
 def _replacing(session: SparkSession) -> Iterator[None]:
-    """Let INSERT OVERWRITE clear the named partition, even if no row replaces its rows."""
+    """Make INSERT OVERWRITE clear the named partition even if there are no new rows."""
     before = session.conf.get(_OVERWRITE_MODE)
     session.conf.set(_OVERWRITE_MODE, "static")
     try:
@@ -531,7 +535,7 @@ def _replace_run(
     rows: DataFrame,
     of_the_run: _OfRun,
 ) -> None:
-    """Write the rows of a run into the table of that name, in place of those that it has."""
+    """Replace the rows of a run in the named table."""
     target, partitions = quoted(name), ", ".join(_OF_THE_RUN)
     ddl = ", ".join(f"`{column}` {kind}" for column, kind in _types(rows).items())
     of_runs = ", ".join(f"{column.name} {column.type}" for column in RUN_COLUMNS)
@@ -566,7 +570,7 @@ def _add_columns(session: SparkSession, name: str, rows: DataFrame) -> None:
     """Add the columns that the table lacks, before `RUN_COLUMNS`.
 
     Raises:
-        UsageError: A column is there with another type, or those of the run are not.
+        UsageError: A column exists with another type, or the columns of the run are missing.
     """
     existing = _types(session.table(quoted(name)))
     wanted = _types(rows)

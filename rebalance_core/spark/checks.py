@@ -1,5 +1,5 @@
-"""Row checks in tasks: every input row is used, or rejected with the reasons; counted before a
-simulation.
+"""Checks rows in tasks: every input row is either used or rejected with the reasons, and counted
+before a simulation.
 """
 
 import json
@@ -34,10 +34,10 @@ from rebalance_core.spark.plugins import in_tasks
 from rebalance_core.spark.sources import Inputs, Source, rows_of, task_count_of, unpacked
 from rebalance_core.spark.spark_versions import arrow_of, by_number
 
-# How tasks check rows: first each row alone, then the rows of each key together.
+# Tasks check first each row alone, then the rows of each key together.
 #
-# Between the two steps, rows are packed by the bucket of their keys; after them, the used and the
-# rejected rows are, with their counts. A task's note on all its used rows comes last.
+# Between the two steps, rows are packed by the bucket of their keys. After them, the used and the
+# rejected rows are packed with their counts. A task's note on all its used rows comes last.
 Batches = Iterable[pa.RecordBatch]
 
 
@@ -49,18 +49,18 @@ CHECKED_DDL = (
 )
 _CHECKED = arrow_schema_of(CHECKED_DDL)
 _ROWS_AT_ONCE = 1 << 17
-"""So many rows are packed, or compared by their keys, together; more if one bucket has more."""
+"""How many rows are packed, or compared by their keys, together; more if one bucket has more."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowTask:
-    """Checks the single rows of a table.
+    """Checks each row of a table on its own.
 
     Attributes:
-        name: Of the table.
+        name: The table's name.
         read: Converts batches to conformed rows.
         max_queue_nums: The most queues that a topic may have on a broker.
-        buckets: How many buckets keys are spread over.
+        buckets: The number of buckets of keys.
     """
 
     name: str
@@ -118,7 +118,7 @@ class KeyTask:
 
 
 def _checked(batches: Batches, state_end_ms: int | None) -> Iterator[tuple[str, Checked, str]]:
-    """Yield the tables, some buckets of one at a time, and their metadata."""
+    """Yield the tables, some buckets of a table at a time, and their metadata."""
     waiting: list[dict[str, Any]] = []
     for _, chunks in groupby(_chunks(batches), key=lambda chunk: chunk["bucket"]):
         waiting += chunks
@@ -158,7 +158,7 @@ def used_ddl(name: str) -> str:
 
 
 def unknown_names(texts: Iterable[str]) -> set[str]:
-    """Return the names that `RowTask` reported as no columns."""
+    """Return the names that `RowTask` reported as unknown columns."""
     return {name for text in texts for name in json.loads(text)}
 
 
@@ -168,7 +168,7 @@ def _chunks(batches: Batches) -> Iterator[dict[str, Any]]:
 
 
 _BUCKETS = 64
-"""Keys are spread over this many buckets: a task compares one or a few buckets at once."""
+"""The number of buckets of keys, of which a task compares one or a few at once."""
 
 
 _COUNTED = ("name", "row_count", "bad", "unknown", "note")
@@ -176,16 +176,16 @@ _COUNTED = ("name", "row_count", "bad", "unknown", "note")
 
 @dataclass(frozen=True, eq=False)
 class CheckedFrames:
-    """The input after the checks: frames, kept until closed, and their counts.
+    """The checked input: frames, kept until closed, and their counts.
 
     Attributes:
         tables: The used rows by table name (contract columns, ``_source``, ``_raw``; equal repeats
             once).
-        rejected: The ledger table.
-        chunks: Both, packed (`CHECKED_DDL`).
-        counts: Rows and bad rows of each table.
-        rejections: What is wrong with the bad ones.
-        unknown: Columns, sorted, that were read past, by table.
+        rejected: The ledger table ``rejected``.
+        chunks: Used and rejected rows, packed (`CHECKED_DDL`).
+        counts: Numbers of rows and bad rows of each table.
+        rejections: What is wrong with the bad rows.
+        unknown: Ignored unknown columns by table, sorted.
         task_stats: The tasks' counts of the used rows, unordered.
         state_end_ms: See `checks.input_tables.ArrowTables`.
     """
@@ -200,7 +200,7 @@ class CheckedFrames:
     state_end_ms: int | None
 
     def stats(self, kind: type[StatsT]) -> StatsT:
-        """Merge the counts of all tasks, of one class."""
+        """Return the merged counts of one class over all tasks."""
         return kind.merged(part for part in self.task_stats if isinstance(part, kind))
 
     def refuse(self, limits: BadRowLimits) -> None:
@@ -208,7 +208,7 @@ class CheckedFrames:
         refuse_bad_rows(self.counts, limits, self.rejections.complaints)
 
     def sharing_groups(self) -> Mapping[Group, tuple[Group, ...]]:
-        """Return by group others that share client instances; only these come to the driver."""
+        """Return the groups that share client instances, which alone are sent to the driver."""
         joins = self.tables[EVENTS].where(sf.col("event_type") == CONSUMER_JOIN)
         groups = joins.groupBy(*INSTANCE).agg(sf.collect_set("consumer_group").alias("groups"))
         shared = groups.where(sf.size("groups") > 1)
@@ -216,7 +216,7 @@ class CheckedFrames:
         return groups_sharing_in((row["cluster"], row["groups"]) for row in rows_of(distinct))
 
     def rows(self, table: str, most: int | None = None) -> pa.Table:
-        """Return the used rows of a small table, or the rejected ones, on the driver."""
+        """Return the used (or rejected) rows of a small table to the driver."""
         frame = self.rejected if table == REJECTED.name else self.tables[table]
         return arrow_of(frame if most is None else frame.limit(most))
 
@@ -231,17 +231,18 @@ def check_and_count(
     stats_of: tuple[StatsOf, ...] = (),
     warn: Callable[[str], object] | None = None,
 ) -> CheckedFrames:
-    """Return every row of all tables, used or rejected; one job.
+    """Check all tables in one job; every row is either used or rejected.
 
-    One pass and one shuffle by key. Rows of one key are equal if all columns but ``source`` are:
-    the same event may stand in two logs. Rows with a field that did not read have no key. Observed
-    tables have no keys, and their texts are observations, not settings: any is good.
+    It takes one pass and one shuffle by key. Rows with the same key are equal if all columns except
+    ``source`` are, because the same event may be in two logs. Rows with an unreadable field have no
+    key. Observed tables have no keys, and any text in them is valid, as it is an observation rather
+    than a setting.
 
     Args:
         inputs: The tables as read.
         max_queue_nums: The most queues that a topic may have on a broker.
-        stats_of: Each counts something of the used rows.
-        warn: Gets a text for each table with unknown columns, which are not read.
+        stats_of: Functions that count the used rows.
+        warn: Receives a message for each table with unknown columns, which are ignored.
     """
     sources = inputs.sources()
     task = KeyTask(stats_of, inputs.state_end_ms)
@@ -295,7 +296,7 @@ def _unpacked(chunks: DataFrame, ddl: str) -> DataFrame:
 
 
 def checked_chunks(sources: Mapping[str, Source], max_queue_nums: int, task: KeyTask) -> DataFrame:
-    """Return the rows of `CHECKED_DDL` of all tables."""
+    """Return the rows of all tables as `CHECKED_DDL`."""
     session = next(iter(sources.values())).frame.sparkSession
     keyed = any(source.table.key for source in sources.values())
     tasks = task_count_of(sources.values(), session) if keyed else 1

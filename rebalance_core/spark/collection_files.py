@@ -1,4 +1,5 @@
-"""Files of a collection to evidence: logs in splits, compressed logs and documents whole.
+"""Reads the files of a collection into evidence: logs in splits, compressed logs and documents
+whole.
 
 A local folder is mounted by driver and executors alike. An object store is read by the tasks
 themselves, as it is written to: they have the driver's access to it. What only Hadoop reaches is
@@ -75,7 +76,7 @@ class FileReaders:
         return self.root / url.removeprefix(f"{self.root.url.rstrip('/')}/")
 
     def reader(self, uri: str) -> FileReader:
-        """Return a fresh reader: counts and clocks are those of one file or split."""
+        """Return a new reader, whose counts and clocks belong to one file or split."""
         reader = self.readers[uri if uri in self.readers else _path(uri)]
         return FileReader(reader.file, reader.zone, reader.brokers, reader.group_names)
 
@@ -85,8 +86,8 @@ def collection_evidence(
 ) -> DataFrame:
     """Return evidence, refusals and counts of all files, as `CHUNKS_DDL`; lazy.
 
-    A large log is read in splits: a line of a later split has ``file@byte`` of the split for its
-    source. The state of an earlier run is included.
+    A large log is read in splits; the source of a line in a later split is the split's
+    ``file@byte``. The state of an earlier run is included.
     """
     root = collection.root
     by_spark = not (isinstance(root, Place) and object_store(root))
@@ -118,7 +119,9 @@ def _qualified(spark: SparkSession, place: FolderToRead) -> str:
 
 
 def _is_split(file: CollectedFile) -> bool:
-    """Return True for a log that Spark splits; one task seeks to where an earlier run ended."""
+    """Return True for a log that Spark splits, unlike one that is continued where an earlier run
+    ended.
+    """
     return file.is_log and not (file.gzipped or file.wrapping or file.begins_at)
 
 
@@ -140,10 +143,10 @@ def _opening(spark: SparkSession, collection: ContinuedCollection, buckets: int)
 
 
 def long_lines(collection: Collection, stats: Iterable[FileStats]) -> Iterator[Unread]:
-    """Yield the refusal of each file that lost a line in a split; its count gets it, too.
+    """Yield the refusal of each file that lost a line in a split, adding it to the file's count.
 
     Args:
-        collection: what was read.
+        collection: the collection.
         stats: the stats of all its files, in order.
     """
     if isinstance(collection.root, Place) and object_store(collection.root):
@@ -164,7 +167,7 @@ def long_lines(collection: Collection, stats: Iterable[FileStats]) -> Iterator[U
 
 
 def _split_logs(spark: SparkSession, readers: FileReaders, buckets: int) -> DataFrame:
-    # a carriage return alone does not end a line, here as in the other reader
+    # as in the other reader, a carriage return alone does not end a line
     reader = spark.read.option("lineSep", "\n").option(_LONGEST_LINE, log_blocks.LINE_LIMIT + 2)
     text = reader.text(_locations(readers))
     lines = text.select(
@@ -282,7 +285,7 @@ def read_splits(batches: Iterable[pa.RecordBatch], readers: FileReaders) -> Piec
 
 
 def _changes(batch: pa.RecordBatch) -> list[int]:
-    """Return the rows at which another split begins."""
+    """Return the rows at which a new split begins."""
     if batch.num_rows < 2:
         return []
     changed = pc.or_(

@@ -1,4 +1,4 @@
-"""Evidence on its way to the task that puts it together: packed, with the number of its bucket."""
+"""Packs evidence, with the number of its bucket, for the task that assembles it."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from rebalance_core.process.runtime import Part
 
 CHUNKS_DDL = "bucket INT, chunk BINARY"
 DRIVER = -1
-"""The bucket of evidence for the driver: evidence on the cluster, and counts."""
+"""The bucket of the driver, for evidence about the cluster and for counts."""
 
 _ROWS_OF_ITS_OWN = 512
-"""A group or topic with as many in a batch has a chunk of its own."""
+"""A group or topic with this many pieces in a batch gets a chunk of its own."""
 
 _SCHEMA = pa.schema([("bucket", pa.int32()), ("chunk", pa.binary())])
 
 
 def evidence_chunks(pieces: Pieces, buckets: int) -> Iterator[pa.RecordBatch]:
-    """Yield the pieces as `CHUNKS_DDL`, those of one group or topic in the same bucket.
+    """Yield the pieces as `CHUNKS_DDL`, with those of a group or topic in the same bucket.
 
     Args:
         pieces: A task's result.
-        buckets: How many there are.
+        buckets: The number of buckets.
     """
     for batch in evidence_batches(pieces):
         parts, keys, sources = (batch[name].to_pylist() for name in ("part", "key", "source"))
@@ -70,9 +70,9 @@ def chunk_parts(batches: Iterable[pa.RecordBatch]) -> Iterator[Part]:
 def evidence_of_buckets(
     batches: Iterable[pa.RecordBatch],
 ) -> Iterator[tuple[int, Iterator[tuple[str, str, Iterator[Evidence]]]]]:
-    """Yield each bucket in a task, and part, key and evidence of each group and topic in it.
+    """Yield each bucket in a task, with the part, key and evidence of each group and topic in it.
 
-    A bucket is unpacked when its first key is asked for.
+    A bucket is unpacked when its first key is requested.
     """
     chunks = sorted(
         (row for batch in batches for row in batch.to_pylist()), key=itemgetter("bucket")
@@ -82,7 +82,9 @@ def evidence_of_buckets(
 
 
 def _by_key(chunks: Iterable[bytes]) -> Iterator[tuple[str, str, Iterator[Evidence]]]:
-    """Yield each group's chunks, packed until its turn: a group may have a million pieces."""
+    """Yield each group's chunks, unpacking them one group at a time, because a group may have a
+    million pieces.
+    """
     keys: dict[tuple[str, ...], list[bytes | pa.Table]] = {}
     for chunk in chunks:
         split = [*by_key(unpack(chunk), ("part", "key"))]

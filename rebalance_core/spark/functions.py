@@ -1,14 +1,16 @@
-"""RocketMQ's rules as functions of columns: of DataFrames, in SQL after `register`, of pandas.
+"""RocketMQ's rules as functions of columns, for DataFrames, for SQL (after `register`) and for
+pandas.
 
 An argument is a Column, a column's name, or a constant: a valid word (a strategy text, a consumer
-type, a start mode, a version), a number, None or a list. A constant that is wrong, also as
-``lit(…)``, is refused at once; a row that is wrong gives null and its reason. In SQL constants are
-rows like others. With pandas Series as arguments, a function gives a Series (of
-`rmq_pull_from_where`, a DataFrame) and needs no session.
+type, a start mode, a version), a number, None or a list. An invalid constant, also as ``lit(…)``,
+is refused at once; an invalid row gives null and the reason. In SQL, constants are treated as rows.
+With pandas Series as arguments, a function returns a Series (`rmq_pull_from_where` a DataFrame) and
+needs no session.
 
-From Spark 4.1 on these are Arrow UDFs, before pandas UDFs (`rebalance_core.spark.series`): the same
-answers, at a fifth of the speed. There, allocations by AVG, AVG_BY_CIRCLE and CONFIG are plain
-expressions where the strategy is a constant (`rebalance_core.spark.allocation_columns`).
+Since Spark 4.1 the functions are Arrow UDFs. Older versions use pandas UDFs
+(`rebalance_core.spark.series`), with the same results at a fifth of the speed, and plain
+expressions for allocations by a constant AVG, AVG_BY_CIRCLE or CONFIG
+(`rebalance_core.spark.allocation_columns`).
 """
 
 import platform
@@ -81,16 +83,16 @@ Argument = Any
 def rmq_allocate(strategy: Argument, queues: Argument, client_ids: Argument) -> Any:
     """Return the owners of every queue: `rebalance_core.allocate_group` of each row.
 
-    Both lists are sorted as the client sorts them (Java's string order), then every member is
-    asked. All queues of a row are divided as one list, as the client divides those of one topic; of
-    a group with several topics see `allocate_by_group`.
+    Both lists are sorted as the client sorts them (Java's string order), then the strategy is
+    applied for every member. All queues of a row are allocated as one list, as the client does for
+    a topic; for groups with several topics see `allocate_by_group`.
 
     Args:
-        strategy: Strategy texts, as ``AVG`` or ``CONSISTENT_HASH(virtual_nodes=10)``; or an own
-            object for all rows (`rebalance_core.register_strategy`).
-        queues: ``ARRAY<STRUCT<topic, broker_name, queue_id>>`` in any order; further fields do not
-            count.
-        client_ids: ``ARRAY<STRING>`` in any order, an id of two processes twice.
+        strategy: Strategy texts such as ``AVG`` or ``CONSISTENT_HASH(virtual_nodes=10)``, or a
+            custom object for all rows (`rebalance_core.register_strategy`).
+        queues: ``ARRAY<STRUCT<topic, broker_name, queue_id>>`` in any order; further fields are
+            ignored.
+        client_ids: ``ARRAY<STRING>`` in any order, with the id of two processes twice.
 
     Returns:
         ``ARRAY<STRUCT<topic, broker_name, queue_id, client_ids ARRAY<STRING>>>``: queues and owners
@@ -99,7 +101,7 @@ def rmq_allocate(strategy: Argument, queues: Argument, client_ids: Argument) -> 
         A UDF; before Spark 4.1 a plain expression of the constants AVG, AVG_BY_CIRCLE and CONFIG.
 
     Raises:
-        UsageError: A constant is wrong. A row whose text is no strategy fails the query.
+        UsageError: A constant is invalid. A row whose text is not a strategy fails the query.
     """
     arguments = {"strategy": _text_of(strategy), "queues": queues, "client_ids": client_ids}
     plain = _plain(arguments)
@@ -107,7 +109,7 @@ def rmq_allocate(strategy: Argument, queues: Argument, client_ids: Argument) -> 
 
 
 def try_rmq_allocate(strategy: Argument, queues: Argument, client_ids: Argument) -> Any:
-    """Return `rmq_allocate` of the same arguments, or null where a row's text is no strategy.
+    """Return `rmq_allocate` of the same arguments, or null where a row's text is not a strategy.
 
     Raises:
         UsageError: A constant is wrong.
@@ -118,9 +120,9 @@ def try_rmq_allocate(strategy: Argument, queues: Argument, client_ids: Argument)
 
 
 def _plain(arguments: Mapping[str, Argument]) -> Column | None:
-    """Return the allocation as an expression of Spark; None: it has no such form, or a slower one.
+    """Return the allocation as a Spark expression, or None if there is none or it would be slower.
 
-    Per row it takes 4 times as long as an Arrow UDF, and 0.6 times as long as a pandas UDF.
+    Per row it takes 4 times as long as an Arrow UDF and 0.6 times as long as a pandas UDF.
     """
     if HAS_ARROW_UDFS or any(isinstance(value, pd.Series) for value in arguments.values()):
         return None
@@ -133,8 +135,8 @@ def _plain(arguments: Mapping[str, Argument]) -> Column | None:
 
 
 def rmq_allocate_error(strategy: Argument, queues: Argument, client_ids: Argument) -> Any:
-    """Return why `rmq_allocate` gives null for the same arguments, as STRING; null if it does
-    not.
+    """Return why `rmq_allocate` returns null for the same arguments, as a STRING, or null if it
+    does not.
     """
     return _call(
         "rmq_allocate_error",
@@ -196,24 +198,24 @@ def rmq_pull_from_where(
 
 
 def _text_of(strategy: Argument) -> Argument:
-    """Return the text of a custom object, which is registered; return anything else unchanged."""
+    """Register a custom object and return its text; return anything else unchanged."""
     return strategy_text(strategy) if hasattr(type(strategy), "allocate") else strategy
 
 
 def allocate_by_group(frame: DataFrame, strategy: Any) -> DataFrame:
-    """Return the owners of every queue of every group and epoch, in long rows.
+    """Return the owners of every queue of every group and epoch, with a row per owner.
 
     Each topic is allocated separately, as clients do. A topic whose strategy throws, or whose
-    queues or clients are not all known, has no rows; a text that is no strategy fails the query.
+    queues or clients are not all known, has no rows; a text that is not a strategy fails the query.
 
     Args:
-        frame: One row a (cluster, consumer_group, epoch), with ``queues`` and ``client_ids`` as
-            `rmq_allocate` takes them.
-        strategy: A column of the frame, or for all a strategy text or an own object.
+        frame: A row per (cluster, consumer_group, epoch), with ``queues`` and ``client_ids`` as in
+            `rmq_allocate`.
+        strategy: A column of the frame, or a strategy text or custom object for all rows.
 
     Returns:
-        cluster, consumer_group, epoch, topic, broker_name, queue_id, client_id: one row an owner;
-        client_id is null of a queue without an owner.
+        cluster, consumer_group, epoch, topic, broker_name, queue_id and client_id, with a row per
+        owner; client_id is null for a queue without an owner.
 
     Raises:
         UsageError: The frame lacks columns, a column has another type, or the strategy is unknown.
@@ -225,7 +227,7 @@ def allocate_by_group(frame: DataFrame, strategy: Any) -> DataFrame:
         strategy = sf.col(strategy) if strategy in frame.columns else sf.lit(strategy)
     strategy = _FUNCTIONS["rmq_allocate"].column("strategy", strategy)
     topics = sf.array_distinct(sf.transform("queues", lambda queue: queue["topic"]))
-    # a queue without a topic may belong to any topic: then none is known
+    # a queue without a topic may belong to any topic, so no topic is complete
     of_topic = sf.filter(
         "queues", lambda queue: sf.coalesce(queue["topic"] == sf.col("topic"), sf.lit(True))
     )
@@ -253,11 +255,11 @@ def allocate_by_group(frame: DataFrame, strategy: Any) -> DataFrame:
 
 
 def register(spark: SparkSession) -> None:
-    """Make the functions known to the session's SQL, by the same names; runs one row.
+    """Register the functions for the session's SQL under the same names, running them on one row.
 
     From Spark 4.0 on `rmq_pull_from_where` has arguments with names and types, which the analyser
-    checks. A cast to a declared type reads the fields of a struct by place: functions of queues,
-    which read them by name, have none.
+    checks. A cast to a declared type would read the fields of a struct by position, so functions of
+    queues, which read them by name, declare none.
 
     Raises:
         UsageError: Python workers do not start, have another version, or lack the package.
@@ -318,14 +320,14 @@ _DECLARED: Mapping[str, Mapping[str, str]] = {
 
 @dataclass(frozen=True)
 class _Function:
-    """A function in its two forms.
+    """A function in its Arrow and pandas forms.
 
     Attributes:
-        arrow: Of Arrow arrays.
-        pandas: Of Series.
+        arrow: The function of Arrow arrays.
+        pandas: The function of Series.
         returns: Its type.
-        valid: Its arguments with their types, and a value of each that is right in every row.
-        faults: Why rows are wrong, from the arrays of `arrow`.
+        valid: Its arguments with their types, and a valid value of each.
+        faults: Returns why rows are invalid, given the arrays of `arrow`.
     """
 
     arrow: Callable[..., pa.Array]
@@ -344,7 +346,9 @@ class _Function:
         return sf.pandas_udf(function_in_tasks(self.pandas), self.returns)  # type: ignore[attr-defined]
 
     def fault(self, name: str, value: Any) -> str | None:
-        """Return why a constant is wrong whatever the other arguments are; None if it is right."""
+        """Return why a constant is invalid regardless of the other arguments, or None if it is
+        valid.
+        """
         kind = self.valid[name][0]
         try:
             array = series.array_of(name, pd.Series([value], dtype=object), kind)
@@ -358,7 +362,7 @@ class _Function:
         return fault
 
     def check(self, name: str, value: Any) -> None:
-        """Refuse a constant that is wrong. Raises: UsageError."""
+        """Raise `UsageError` for an invalid constant."""
         fault = self.fault(name, value)
         if fault is not None:
             raise UsageError(f"{fault} (argument {name})")
@@ -384,8 +388,10 @@ class _Function:
 
 
 def _constants(column: Column) -> list[Any]:
-    """Return the value of a column made by ``lit``; None of any other, or where Spark hides it."""
-    parts = vars(column)  # getattr would make a column of a field
+    """Return the value of a column made by ``lit``, or None for other columns and where Spark hides
+    it.
+    """
+    parts = vars(column)  # getattr would return the column of a field
     expression: Any = parts.get("_expr")  # of Connect
     if type(expression).__name__ == "LiteralExpression":
         return [expression._value]
@@ -398,7 +404,7 @@ def _constants(column: Column) -> list[Any]:
 
 
 def _literal(value: Any) -> Column:
-    """Return a constant column of a value as Arrow gives it."""
+    """Return a constant column of an Arrow value."""
     if isinstance(value, list):
         return sf.array(*map(_literal, value))
     if isinstance(value, dict):
@@ -407,7 +413,7 @@ def _literal(value: Any) -> Column:
 
 
 def _call(name: str, arguments: Mapping[str, Argument]) -> Any:
-    """Return a function of columns, or of Series if one of the arguments is a Series."""
+    """Apply a function to columns, or to Series if one of the arguments is a Series."""
     function = _FUNCTIONS[name]
     series_argument = next(
         (value for value in arguments.values() if isinstance(value, pd.Series)), None

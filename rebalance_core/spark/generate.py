@@ -1,4 +1,6 @@
-"""A synthetic fleet as input tables: entities by number, spread over the executors."""
+"""Generates a synthetic fleet as input tables, with entities distributed over the executors by
+number.
+"""
 
 from collections.abc import Iterator
 from functools import reduce
@@ -17,14 +19,14 @@ from rebalance_core.synthetic.table_parts import PARTS, Part
 def generate(spark: SparkSession, plan: FleetPlan, *, partitions: int | None = None) -> InputTables:
     """Return the fleet of a plan as the tables that `simulate` reads.
 
-    Lazy: nothing is made before a frame is used, and each use makes its rows again. An entity's
-    rows depend on the plan and its number only, so partitions change nothing but the order of rows.
+    The frames are lazy and compute their rows at each use. An entity's rows depend only on the plan
+    and its number, so partitions affect only the order of rows.
 
     Args:
-        spark: any session there is (notebook, Connect).
-        plan: what to make.
-        partitions: tasks for each kind of entity; None: Spark's default parallelism. A Python
-            worker holds one batch at a time.
+        spark: any session (notebook, Connect).
+        plan: what to generate.
+        partitions: the number of tasks per kind of entity; None for Spark's default parallelism. A
+            Python worker holds one batch at a time.
     """
     frames: dict[str, Any] = {
         name: reduce(

@@ -1,7 +1,7 @@
-"""An output folder on whatever file system Spark's Hadoop knows: hdfs, s3a, abfs, gs.
+"""An output folder on any file system that Spark's Hadoop supports: hdfs, s3a, abfs, gs.
 
-Exclusive creation is as strong as the store makes it: HDFS refuses the second writer, an S3 without
-conditional writes may let both pass. The lock is read back after it is made for that reason.
+Exclusive creation is only as strong as the store: HDFS refuses a second writer, but S3 without
+conditional writes may accept both. The lock is therefore read back after its creation.
 """
 
 import errno
@@ -22,7 +22,7 @@ from rebalance_core.spark.spark_versions import arrow_of, context_of, is_conditi
 
 @contextmanager
 def _os_errors() -> Iterator[None]:
-    """Raise `OSError` where Hadoop or Spark cannot read, as a `storage.place.Place` does."""
+    """Raise `OSError` if Hadoop or Spark cannot read, as a `storage.place.Place` does."""
     try:
         yield
     except OF_SPARK as error:
@@ -58,7 +58,7 @@ class _HadoopFile(RawIOBase):
 
 
 class HadoopPlace:
-    """A file or folder reached through the driver's JVM, with the verbs of `storage.place.Place`.
+    """A file or folder that the driver's JVM reaches, with the methods of `storage.place.Place`.
 
     It needs a session that is not Spark Connect.
     """
@@ -134,7 +134,7 @@ class HadoopPlace:
         self._files.mkdirs(self._path)
 
     def parquet_rows(self) -> int | None:
-        """Return how many rows the folder's Parquet files have; None: there is no such folder."""
+        """Return the number of rows in the folder's Parquet files, or None if it does not exist."""
         with _os_errors():
             if not self._files.exists(self._path):
                 return None
@@ -146,14 +146,14 @@ class HadoopPlace:
                 raise
 
     def names(self) -> list[str]:
-        """Return the names in the folder; none if there is no such folder."""
+        """Return the names in the folder, empty if it does not exist."""
         with _os_errors():
             if not self._files.exists(self._path):
                 return []
             return sorted(entry.getPath().getName() for entry in self._files.listStatus(self._path))
 
     def read_text(self) -> str | None:
-        """Return the text of a small file, or None if it is not there."""
+        """Return the text of a small file, or None if it does not exist."""
         with _os_errors():
             if not self._files.exists(self._path):
                 return None
@@ -175,7 +175,7 @@ class HadoopPlace:
             raise
 
     def write_text(self, text: str, *, overwrite: bool = True) -> None:
-        """Write a small file over an earlier file."""
+        """Write a small file, replacing an earlier one."""
         stream = self._files.create(self._path, overwrite)
         try:
             stream.write(bytearray(text.encode("utf-8")))
@@ -188,7 +188,8 @@ class HadoopPlace:
 
 
 def remote_files(location: str, session: SparkSession) -> list[tuple[str, int]] | None:
-    """Return path and size of the files at a location that Spark reads; None: there is none.
+    """Return the path and size of each file at a location that Spark reads, or None if there is
+    none.
 
     Hidden files are skipped, and no file is read.
     """

@@ -1,8 +1,9 @@
-"""A collection to input and observed tables: files and groups spread over the cluster.
+"""Turns a collection into input and observed tables, with files and groups distributed over the
+cluster.
 
-The same functions as `rebalance_core.ingest.in_process` calls in one process. Tasks read the files;
-the driver gets the evidence about the whole cluster, which grows only with files and brokers; tasks
-that have all evidence on a group or topic make its rows.
+It calls the same functions as `rebalance_core.ingest.in_process`. Tasks read the files. The driver
+gets the evidence about the whole cluster, which grows only with files and brokers. Tasks that have
+all evidence about a group or topic make its rows.
 """
 
 from collections.abc import Iterator
@@ -46,14 +47,14 @@ _BYTES_A_BUCKET = 64 << 20
 
 @dataclass(frozen=True)
 class ReadHere:
-    """The files of a collection, read on Spark.
+    """The files of a collection, after reading on Spark.
 
     Attributes:
-        rows: Of which `completing` makes the tables; lazy.
-        evidence: The files' facts, as `evidence_chunks.CHUNKS_DDL`; kept.
+        rows: The lazy rows from which `completing` makes the tables.
+        evidence: The kept facts in the files, as `evidence_chunks.CHUNKS_DDL`.
         stats: How each file was understood.
         end_ms: The end of the collection.
-        left_out: Files of others, which are ignored.
+        left_out: Ignored files that belong to others.
     """
 
     rows: DataFrame
@@ -67,12 +68,12 @@ class ReadHere:
 def ingest(
     spark: SparkSession, collection: Collection, assumed: Assumptions, *, progress: bool = True
 ) -> Iterator[ReadHere]:
-    """Read every file of a collection once; the files' facts are kept until the end.
+    """Read every file of a collection once, keeping the facts until the block ends.
 
-    ``progress``: `queue_progress` is among the tables.
+    ``progress`` states whether `queue_progress` is among the tables.
 
     Raises:
-        InputRefused: as of `in_process.refuse_other_names`.
+        InputRefused: as in `in_process.refuse_other_names`.
     """
     own = collection.own_files
     size = sum(file.size * (UNPACKED if file.gzipped else 1) for file in own)
@@ -81,7 +82,7 @@ def ingest(
     try:
         pieces, stats = _known_to_driver(evidence, collection)
         names = () if collection.other_names else other_names(stats)
-        if names:  # all evidence about a group is in the bucket of its name
+        if names:  # the bucket of a group's name has all evidence about it
             in_process.refuse_other_names(collection, names)
             evidence.unpersist()
             collection = replace(collection, other_names=names)
@@ -106,7 +107,7 @@ def ingest(
 def _known_to_driver(
     evidence: DataFrame, collection: Collection
 ) -> tuple[list[Evidence], list[FileStats]]:
-    """Return the evidence on the cluster, and how each file was understood."""
+    """Return the evidence about the cluster, and how each file was understood."""
     with described(evidence.sparkSession, f"read {len(collection.own_files):,} files"):
         pieces = _pieces_of_driver(evidence)
     counts = (stats_of(p) for p in pieces if p.part == COUNTED)
@@ -133,7 +134,9 @@ def collection_at(spark: SparkSession, location: str) -> Collection:
 def ingested_tables(
     session: SparkSession, collection: Collection, assumed: Assumptions | None = None
 ) -> Iterator[dict[str, DataFrame]]:
-    """Yield the tables of a collection, lazy, with the contract's columns; kept until the end."""
+    """Yield the lazy tables of a collection with the contract's columns, kept until the block
+    ends.
+    """
 
     def complete(batches: Batches, counts: IngestCounts) -> TableRows:
         return completing(routed_tables(batches), counts)

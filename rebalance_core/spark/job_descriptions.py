@@ -9,7 +9,7 @@ from rebalance_core.spark.spark_versions import context_of
 
 _DESCRIPTION = "spark.job.description"
 _NAMED = 3
-"""Tables that a description names."""
+"""The most tables that a description names."""
 
 
 @contextmanager
@@ -19,7 +19,7 @@ def described(session: SparkSession, what: str, tables: Iterable[str] = ()) -> I
     Args:
         session: Any session.
         what: Description of the jobs, such as ``check``.
-        tables: Of which tables, if they are few.
+        tables: The tables concerned, if they are few.
     """
     context = context_of(session)
     if context is None:
@@ -33,5 +33,5 @@ def described(session: SparkSession, what: str, tables: Iterable[str] = ()) -> I
     try:
         yield
     finally:
-        # None takes it away, which the type hints do not know
+        # None removes it, which the type hints do not allow
         context.setLocalProperty(_DESCRIPTION, before)  # type: ignore[arg-type]

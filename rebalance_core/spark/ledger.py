@@ -1,5 +1,5 @@
-"""A whole simulation on a cluster: input tables checked, groups replayed in tasks, the ledger
-written or kept.
+"""A whole simulation on a cluster: check the input tables, replay groups in tasks, and keep the
+ledger.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from rebalance_core.storage.run_folder import counted_rows, read_version
 
 @dataclass(frozen=True, eq=False)
 class Ledger:
-    """A DataFrame per ledger table, with the contract's columns; lazy.
+    """A lazy DataFrame per ledger table, with the contract's columns.
 
-    A simulation of chosen tables has only these: access to any other table raises `UsageError`. A
-    simulation's ledger is a context manager: the rows of its tables, and the input's, are kept in
-    memory and on disk until it is closed. Its tables can still be used afterwards, but are computed
-    again. Ledgers of the same input share its checked rows, and with the same options all of
-    theirs: the first ledger closed releases them.
+    If a simulation chose tables, access to any other table raises `UsageError`. The ledger of a
+    simulation is a context manager: the rows of its tables and of the input are kept in memory and
+    on disk until it is closed. Its tables can still be used afterwards, but are computed again.
+    Ledgers of the same input share its checked rows and, with the same options, all rows; the first
+    ledger that is closed releases them.
     """
 
     epochs: DataFrame
@@ -64,7 +64,9 @@ class Ledger:
     pop_starts: DataFrame
     rejected: DataFrame
     replayed: DataFrame | None = None
-    """Groups the kernels left to the replay (cluster, consumer_group, reason); None if read."""
+    """The groups that the kernels left to the replay (cluster, consumer_group, reason); None for a
+    ledger that was read.
+    """
     kept: tuple[DataFrame, ...] = ()
     """The input of the tables, kept until `close`."""
 
@@ -73,8 +75,8 @@ class Ledger:
         """Return the ledger that a finished run wrote into ``path``.
 
         Raises:
-            InputRefused: the folder is not a finished result, its contract is not this library's,
-                or a table is missing or has other rows than its run wrote.
+            InputRefused: the folder is not a finished result, its contract version is not
+                supported, or a table is missing or differs from what its run wrote.
         """
         folder = str(path).rstrip("/")
         written = run_folder(spark, folder)
@@ -90,7 +92,7 @@ class Ledger:
             raise InputRefused(f"{folder} lacks a table of the ledger: {first_line}") from error
 
     def frames(self) -> dict[str, DataFrame]:
-        """Return the DataFrames that there are by table name, in the contract's order."""
+        """Return the existing DataFrames by table name, in the contract's order."""
         frames = {name: getattr(self, name) for name in LEDGER_TABLES}
         return {n: frame for n, frame in frames.items() if not isinstance(frame, _NotChosen)}
 
@@ -128,24 +130,23 @@ def simulate(
     state: str | None = None,
     tables: Sequence[str] | None = None,
 ) -> Ledger:
-    """Replay every group of the input, in any session there is (notebook, Connect).
+    """Replay every group of the input in any session (notebook, Connect).
 
-    The call checks the rows, which is one job; the first use of a table makes all tables, which is
-    another. Checked rows and the rows of all tables are kept, packed, until `Ledger.close`, or the
-    end of ``with simulate(...) as ledger:``.
+    The call checks the rows in one job; the first use of a table computes all tables in another.
+    Checked rows and the rows of all tables are kept in packed form until `Ledger.close` or the end
+    of ``with simulate(...) as ledger:``.
 
     Args:
         inputs: The input tables.
         options: See `SimulationOptions`.
-        state: Path or URI of the folder that a run of simulate, ingest or audit wrote: the
-            simulation begins at its end, and its tables have the rows that begin after it.
-        tables: As of the options: only these, besides ``rejected``, are made; None: as they have
-            it.
+        state: Path or URI of the output of simulate, ingest or audit. The simulation begins at that
+            run's end, and its tables have only rows that begin later.
+        tables: The tables to compute besides ``rejected``; None for those in the options.
 
     Raises:
-        UsageError: An unknown engine, or a strategy text that does not parse.
+        UsageError: The engine is unknown, or a strategy text does not parse.
         InputRefused: An input lacks columns, has no event, too many bad rows or no group. Events of
-            missing members are known only in ``rejected``.
+            missing members appear only in ``rejected``.
     """
     options = options or SimulationOptions()
     if tables is not None:

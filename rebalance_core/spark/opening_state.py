@@ -1,4 +1,4 @@
-"""The opening state of a run on Spark, as `checks.opening_state` has it."""
+"""The opening state of a run on Spark; see `checks.opening_state`."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from rebalance_core.spark.sources import rows_of
 
 
 def with_state(spark: SparkSession, inputs: InputTables, folder: str) -> InputTables:
-    """Return the tables of an input with the rows of a state before them; one small job.
+    """Return the tables of an input, preceded by the rows of a state, in one small job.
 
     Args:
         spark: Any session.
-        inputs: Of the run.
-        folder: As of `checks.opening_state.state_folder`, in Spark's form.
+        inputs: The run's input.
+        folder: As in `checks.opening_state.state_folder`, in Spark's form.
     """
     state = InputTables.read(spark, folder).tables()
     if "consumer_groups" in state:
@@ -37,7 +37,7 @@ def with_state(spark: SparkSession, inputs: InputTables, folder: str) -> InputTa
 
 
 def _with_settings(events: DataFrame, groups: DataFrame) -> DataFrame:
-    """Return the events, with the settings of its group on each join that has none of its own."""
+    """Return the events, filling in the group's settings on each join without its own."""
     of_groups = {name: f"_{name}" for name in GROUP_SETTINGS}
     settings = groups.select(
         *GROUP,

@@ -1,4 +1,4 @@
-"""Plans on Spark, for callers with a session."""
+"""Plans for callers with a Spark session."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Own strategies, hash functions and room resolvers in Spark's tasks."""
+"""Makes custom strategies, hash functions and room resolvers available in Spark's tasks."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _Body = TypeVar("_Body", bound=Callable[..., Any])
 
 
 class _TaskWithPlugins:
-    """The body of a task, and the plugins registered where it was created.
+    """The body of a task with the plugins that were registered where it was created.
 
-    They are sent by value, with the code of their modules, which executors need not have.
+    Plugins are sent by value with the code of their modules, which executors need not have.
     """
 
     def __init__(self, body: Callable[..., Any]) -> None:
@@ -50,12 +50,14 @@ class _TaskWithPlugins:
 
 
 def in_tasks(body: _Body) -> _Body:
-    """Return the body of a task, which knows the plugins there too."""
+    """Return the body of a task with the registered plugins."""
     return _TaskWithPlugins(body) if custom.plugins() else body  # type: ignore[return-value]  # alike
 
 
 def function_in_tasks(function: _Body) -> _Body:
-    """`in_tasks` of a function of a module, whose signature and hints decide how it is called."""
+    """Apply `in_tasks` to a module-level function whose signature and hints decide how it is
+    called.
+    """
     carried = in_tasks(function)
 
     @wraps(function)

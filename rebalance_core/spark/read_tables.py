@@ -1,4 +1,4 @@
-"""Input tables from JSON lines, CSV or Parquet, every row with the place it came from."""
+"""Reads input tables from JSON lines, CSV or Parquet, with the source of every row."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ from rebalance_core.spark.sources import (
 from rebalance_core.spark.spark_versions import context_of, is_condition
 from rebalance_core.storage.place import Location, Place
 
-# Files that both driver and executors can reach: the tasks read them.
+# Tasks themselves read files that both the driver and the executors can reach.
 #
-# The JVM would decode every column and pass rows to Python one by one, which costs more than
-# checking them.
+# The JVM would decode every column and pass rows to Python one by one, at a higher cost than the
+# checks.
 _BYTES_PER_TASK = 128 << 20
-"""As Spark's own spark.sql.files.maxPartitionBytes."""
+"""The default of spark.sql.files.maxPartitionBytes."""
 
 
 def parquet_source(
@@ -71,11 +71,11 @@ def parquet_source(
         spark: Any session.
         table: The contract.
         path: The name of the table.
-        files: At least one; driver and tasks reach them by the same places.
+        files: At least one file, which the driver and the tasks reach at the same place.
 
     Raises:
-        InputRefused: The first file is no Parquet, or columns are missing. What is wrong with
-            others is raised by the tasks.
+        InputRefused: The first file is not Parquet, or columns are missing. Tasks raise errors in
+            other files.
     """
     stored = ParquetTable.of(path, files)
     refuse_missing_columns(table, stored.schema.names)
@@ -93,7 +93,7 @@ def parquet_source(
 
 
 def stored_tables(spark: SparkSession, folder: Place, names: Iterable[str]) -> dict[str, Source]:
-    """Return the tables that our job wrote into a folder of an object store; lazy."""
+    """Return, lazily, the tables that a job wrote into a folder of an object store."""
     return {
         name: parquet_source(spark, ALL_TABLES[name], str(place), place.files())
         for name, place in ((name, folder / name) for name in names)
@@ -101,7 +101,7 @@ def stored_tables(spark: SparkSession, folder: Place, names: Iterable[str]) -> d
 
 
 def _shares(pieces: Sequence[ParquetRows], cores: int) -> list[list[ParquetRows]]:
-    """Return the pieces of each task: as many tasks as cores, more if they had too much to read."""
+    """Return the pieces of each task, with at least as many tasks as cores."""
     size = sum(piece.size for piece in pieces)
     tasks = min(len(pieces), max(cores, -(-size // _BYTES_PER_TASK)))
     falling = sorted(pieces, key=lambda piece: -piece.size)
@@ -109,11 +109,11 @@ def _shares(pieces: Sequence[ParquetRows], cores: int) -> list[list[ParquetRows]
 
 
 _FILE, _ROW = "_source_file", "_source_row"
-"""Where a row of a Parquet file stands."""
+"""The columns for the file and row number of a Parquet row."""
 
 
 def parquet_frame(spark: SparkSession, table: Table, path: str) -> Source:
-    """Return the rows of Parquet files that only Spark reaches."""
+    """Return the rows of Parquet files that only Spark can reach."""
     rows = spark.read.parquet(path)
     names = [name for name in rows.columns if name not in TECHNICAL]
     columns = [sf.col(f"`{name}`") for name in names]
@@ -144,7 +144,7 @@ def json_source(spark: SparkSession, table: Table, path: str) -> Source:
 
 
 def csv_source(spark: SparkSession, table: Table, path: str) -> Source:
-    """Return the rows of CSV; every part of the table has the header of the first."""
+    """Return the rows of CSV files, all of which must have the header of the first."""
     text = spark.read.option("recursiveFileLookup", True).text(path).limit(1)
     lines = rows_of(text.select(sf.col("value").cast("BINARY").alias("value")))
     header = lines[0]["value"].decode(errors="replace").lstrip("\ufeff") if lines else ""
@@ -158,10 +158,10 @@ def csv_source(spark: SparkSession, table: Table, path: str) -> Source:
 
 
 def _lines(spark: SparkSession, path: str) -> DataFrame:
-    """Return the lines of text files, as octets.
+    """Return the lines of text files as bytes.
 
-    ``split`` is ``file@byte``: a large file is read in splits, and the task that reads a later
-    split does not know the line numbers.
+    ``split`` is ``file@byte``, because a large file is read in splits and the task of a later split
+    does not know the line numbers.
     """
     text = spark.read.option("recursiveFileLookup", True).text(path)
     return text.select(
@@ -171,7 +171,7 @@ def _lines(spark: SparkSession, path: str) -> DataFrame:
 
 
 def _reading(parse: Callable[[Lines], ReadRows], header: str | None = None) -> Read:
-    """Return the rows that ``parse`` makes of `_lines`.
+    """Return a reader that applies ``parse`` to `_lines`.
 
     ``_source`` is ``file:line``, or ``file@byte`` of a later split. With a ``header``, the first
     line of every file must be that line and is left out.
@@ -193,10 +193,10 @@ def _texts(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 @dataclass(frozen=True, eq=False)
 class InputTables:
-    """The tables of a simulation, as read or built by hand (see `conform` for what is accepted).
+    """The input tables of a simulation, read or built by hand (see `conform` for what is accepted).
 
-    ``paths`` has where a table was read from, ``read_from`` how; ``state_end_ms`` is the end of the
-    opening state whose rows are among them.
+    ``paths`` has the location of each table that was read, ``read_from`` the way; ``state_end_ms``
+    is the end of the opening state whose rows the tables include.
     """
 
     cluster_events: DataFrame
@@ -219,16 +219,16 @@ class InputTables:
         committed_offsets: str | None = None,
         input_format: str | None = None,
     ) -> InputTables:
-        """Read the tables that ``path`` has by name; paths passed by name go first.
+        """Read the tables in ``path`` by name; paths passed for single tables take precedence.
 
         A table is a file or a folder of part files: ``cluster_events.jsonl``, ``.json``, ``.csv``
-        (each also ``.gz``) or ``.parquet``. JSON has one object a line; CSV has a header in every
-        part, RFC 4180 quoting, one record a line, arrays as JSON text. Blank lines are skipped.
-        Each frame has the contract columns and `TECHNICAL`. Lazy, but for one look at a
-        CSV's header and a Parquet's schema.
+        (each also ``.gz``) or ``.parquet``. JSON has one object per line. CSV has a header in every
+        part, RFC 4180 quoting, one record per line, and arrays as JSON text. Blank lines are
+        skipped. Each frame has the contract columns and `TECHNICAL`. Frames are lazy, except that
+        CSV headers and Parquet schemas are read at once.
 
         Raises:
-            InputRefused: a path does not exist, a required table is not there or lacks columns.
+            InputRefused: a path does not exist, or a required table is missing or lacks columns.
             UsageError: the format is unknown.
         """
         paths = {
@@ -262,18 +262,18 @@ class InputTables:
         *,
         warn: Callable[[str], object] | None = None,
     ) -> InputTables:
-        """Return the input tables that a database of a catalog has by name; lazy.
+        """Return, lazily, the input tables in a database of a catalog.
 
         Args:
             spark: Any session.
             database: ``catalog.database``, or ``database`` of the current catalog.
             where: A condition in SQL for the rows, e.g. ``cluster = 'a'``; a table that lacks one
                 of its columns is read whole.
-            warn: Receives a message for each file that is read whole.
+            warn: Receives a message for each table that is read whole.
 
         Raises:
-            InputRefused: ``cluster_events`` is not there, or a table lacks columns.
-            UsageError: There is no such database, or the condition holds for no table.
+            InputRefused: ``cluster_events`` is missing, or a table lacks columns.
+            UsageError: The database does not exist, or the condition applies to no table.
         """
         read = {
             name: source_of(INPUT_TABLES[name], frame)
@@ -288,7 +288,7 @@ class InputTables:
 
     @classmethod
     def read_stored(cls, spark: SparkSession, folder: Place) -> InputTables:
-        """Return the tables that our job wrote into a folder of an object store; lazy."""
+        """Return, lazily, the tables that a job wrote into a folder of an object store."""
         read = stored_tables(spark, folder, INPUT_TABLES)
         frames: dict[str, Any] = {name: source.conformed for name, source in read.items()}
         paths = {name: str(folder / name) for name in frames}
@@ -311,7 +311,7 @@ class InputTables:
 
 
 def _files(spark: SparkSession, path: str) -> list[str]:
-    """Return every data file under the path, as Spark sees it (local, HDFS, store, Connect)."""
+    """Return every data file under the path that Spark sees (local, HDFS, store, Connect)."""
     if _is_here(spark, path):  # saves seconds of the JVM's time
         return [f"file://{file}" for file in local_files(path)]
     try:
@@ -329,7 +329,7 @@ def _files(spark: SparkSession, path: str) -> list[str]:
 
 
 def _is_here(spark: SparkSession, path: str) -> bool:
-    """Return True for a path that means the same to this process and to Spark."""
+    """Return True for a path that this process and Spark interpret in the same way."""
     of_driver = path.startswith("file:") and context_of(spark) is not None
     return of_driver and "%" not in path
 
@@ -342,7 +342,7 @@ def tables_in(spark: SparkSession, folder: str, names: Iterable[str]) -> dict[st
     """
     wanted = tuple(names)
     refuse_changed(spark, folder, wanted)
-    # one listing by Spark: a missing name is an error, and a Connect server prints traces
+    # a single listing, because a missing name is an error for which a Connect server prints traces
     patterns = wanted if _is_here(spark, folder) else (f"{{{','.join(wanted)}}}",)
     files: list[str] = []
     for pattern in patterns:
@@ -357,10 +357,10 @@ def tables_in(spark: SparkSession, folder: str, names: Iterable[str]) -> dict[st
 def read_table(
     spark: SparkSession, table: Table, path: str, input_format: str | None = None
 ) -> Source:
-    """Return the table at a place.
+    """Return the table at a location.
 
     Raises:
-        InputRefused: it cannot be read, or differs from the record next to it.
+        InputRefused: the table cannot be read, or differs from the record beside it.
     """
     whole = path if not is_local(path) or ":" in path else str(local_path(path).absolute())
     folder, _, last = whole.rstrip("/").rpartition("/")
@@ -389,9 +389,9 @@ def read_table(
 
 
 _BYTES_OF_ROW = {"json": 200, "csv": 100, "parquet": 10}
-"""About, of generated fleets and of recordings; a ledger's files are not read here."""
+"""The approximate size of a row in generated fleets and recordings."""
 _UNPACKED = 10
-"""A text is this many times as large as its .gz, about."""
+"""The approximate compression ratio of text."""
 
 
 def _about_rows(spark: SparkSession, path: str, kind: str) -> int | None:
@@ -416,7 +416,7 @@ READ_TABLES = (*OBSERVED_TABLES, *FINDING_TABLES, *COVERAGE_TABLES)
 
 
 def read_observed(spark: SparkSession, folder: str) -> dict[str, Source]:
-    """Return the tables that a folder has by name, as `InputTables.read` reads its own; lazy.
+    """Return, lazily, the observed tables in a folder, as `InputTables.read` does for input tables.
 
     Raises:
         InputRefused: a table lacks columns, appears twice or is not readable.
@@ -426,7 +426,7 @@ def read_observed(spark: SparkSession, folder: str) -> dict[str, Source]:
 
 
 def observed(frames: Mapping[str, DataFrame]) -> dict[str, Source]:
-    """Return the tables out of frames by name, which may have others as well.
+    """Return the observed tables among frames by name.
 
     Raises:
         InputRefused: a table lacks columns.

@@ -1,4 +1,4 @@
-"""Checked rows in the tasks of their groups: packed, and moved by one shuffle."""
+"""Moves checked rows, in packed form, to the tasks of their groups in one shuffle."""
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
@@ -23,14 +23,14 @@ def routed_rows(
     copies: int = 1,
     more_rejected: DataFrame | None = None,
 ) -> DataFrame:
-    """Return the used rows, and the rejected ones among them, each bucket in one task.
+    """Return the used and the rejected rows, with each bucket in one task.
 
     Args:
         checked: The input.
-        routing: Where its rows go; a bucket may get none.
-        copies: How many tasks get the used rows of a bucket; those of bucket b are numbered from
-            b x copies.
-        more_rejected: Rows of ``rejected`` that came up before.
+        routing: The buckets of its rows; a bucket may get none.
+        copies: How many tasks get the used rows of a bucket; those of bucket b are numbered from b
+            x copies.
+        more_rejected: Rows of ``rejected`` from earlier steps.
     """
     tasks = routing.buckets * copies
 
@@ -56,7 +56,7 @@ def routed_rows(
 
 
 def _dealt(rejected: DataFrame, tasks: int) -> DataFrame:
-    """Return the rows of ``rejected``, some to each task."""
+    """Return the rows of ``rejected``, distributed over the tasks."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for turn, batch in enumerate(batches):
@@ -79,5 +79,5 @@ def routed_tables(batches: Iterable[pa.RecordBatch]) -> Iterator[Part]:
 
 
 def routed_batch(bucket: int, table: str, rows: bytes) -> pa.RecordBatch:
-    """Return some rows of a table, packed, as `ROUTED_DDL`."""
+    """Return rows of a table in packed form, as `ROUTED_DDL`."""
     return one_row(ROUTED_SCHEMA, bucket, table, rows)

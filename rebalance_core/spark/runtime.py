@@ -1,4 +1,4 @@
-"""Spark as the place that a job runs in: tasks get the rows of whole buckets."""
+"""The runtime on Spark, in which tasks get the rows of whole buckets."""
 
 from __future__ import annotations
 
@@ -51,37 +51,37 @@ class TaskRows:
     """Parts on their way to tasks.
 
     Attributes:
-        frame: What tasks get.
-        parts: Reads it there.
+        frame: The input of the tasks.
+        parts: Reads it in a task.
     """
 
     frame: DataFrame
     parts: Callable[[Batches], Iterator[Part]]
 
     def work(self, work: Work[FactsT]) -> Callable[[Batches, FactsT], TableRows]:
-        """Return the work on the tasks' input."""
+        """Return the work applied to the tasks' input."""
         parts = self.parts
         return lambda batches, facts: work(parts(batches), facts)
 
 
 @dataclass(frozen=True, eq=False)
 class TablesOfTasks:
-    """`Tables` in files of the tasks, or through Spark's writer."""
+    """`Tables` written by the tasks into files, or through Spark's writer."""
 
     tables: TaskTables
 
     def write(
         self, rows: TaskRows, work: Work[FactsT], kind: Callable[[], FactsT], names: Iterable[str]
     ) -> FactsT:
-        """Write the tasks' results; one pass."""
+        """Write the tasks' results in one pass."""
         return self.tables.make(rows.frame, rows.work(work), kind, tuple(names))
 
     def add(self, table: str, rows: pa.Table) -> None:
-        """Write one table from the driver."""
+        """Write a table from the driver."""
         self.tables.add(table, rows)
 
     def finish(self) -> Mapping[str, TableWritten]:
-        """Return the rows and digest of every table."""
+        """Return the number of rows and the digest of every table."""
         return self.tables.finish()
 
 
@@ -96,13 +96,13 @@ class KeptByTasks(Generic[FactsT]):
         return self.kept.facts()
 
     def write(self, into: TablesOfTasks, names: Iterable[str]) -> None:
-        """Write some of the tables."""
+        """Write the named tables."""
         self.kept.write(into.tables, tuple(names))
 
 
 @dataclass(frozen=True, slots=True)
 class _EachPiece(Generic[PieceT, MadeT]):
-    """`Work`: plays pieces, by number."""
+    """`Work` that plays pieces by number."""
 
     pieces: Sequence[PieceT]
     play: Callable[[PieceT], MadeT]
@@ -118,13 +118,13 @@ class SparkRuntime:
     """`Runtime` on Spark.
 
     Attributes:
-        session: Any session; its default parallelism is asked for.
+        session: Any session, whose default parallelism decides the number of tasks.
     """
 
     session: SparkSession
 
     def read(self, places: Mapping[str, str], input_format: str | None = None) -> GivenTables:
-        """Return the tables by name; lazy."""
+        """Return the tables by name, lazily."""
         read = {
             name: read_table(self.session, ALL_TABLES[name], place, input_format)
             for name, place in places.items()
@@ -132,7 +132,7 @@ class SparkRuntime:
         return GivenTables(read)
 
     def reader(self, folder: str) -> ReadWritten:
-        """Read the tables that a run wrote into a folder, on the driver."""
+        """Return a reader, for the driver, of the tables that a run wrote into a folder."""
         return reader_of(self.session, folder)
 
     @contextmanager
@@ -142,7 +142,7 @@ class SparkRuntime:
         assumed: Assumptions,
         progress: Callable[[int, int], object] | None = None,
     ) -> Iterator[ReadFiles]:
-        """Read files in tasks, large logs in splits; their facts are kept until then."""
+        """Read files in tasks, large logs in splits, and keep their facts until the block ends."""
         with ingest(self.session, collection, assumed) as read:
             rows, evidence = (
                 TaskRows(read.rows, routed_tables),
@@ -159,7 +159,7 @@ class SparkRuntime:
         max_queue_nums: int = MAX_QUEUE_NUMS,
         warn: Callable[[str], object] | None = None,
     ) -> Iterator[CheckedFrames]:
-        """Check every row; one job. Release the kept rows."""
+        """Check every row in one job, keeping the rows until the block ends."""
         checked = check_and_count(inputs, max_queue_nums, stats_of, warn)
         try:
             yield checked
@@ -174,11 +174,11 @@ class SparkRuntime:
         per_core: int = 1,
         wanted: int | None = None,
     ) -> int:
-        """Return the number of tasks, this many a core at least."""
+        """Return the number of tasks, at least ``per_core`` per core."""
         return wanted or task_count(amount, self.session, per_task, per_core)
 
     def numbers(self, count: int, tasks: int | None = None) -> TaskRows:
-        """Return the ranges of numbers; None: as Spark divides a range."""
+        """Return ranges of numbers; if ``tasks`` is None, Spark divides the range."""
         return TaskRows(self.session.range(0, count, 1, tasks), _numbered)
 
     def each(
@@ -202,7 +202,7 @@ class SparkRuntime:
         copies: int = 1,
         more_rejected: DataFrame | None = None,
     ) -> TaskRows:
-        """Return the rows packed, in one shuffle."""
+        """Return the packed rows after one shuffle."""
         return TaskRows(routed_rows(checked, routing, copies, more_rejected), routed_tables)
 
     def exchange(
@@ -215,7 +215,7 @@ class SparkRuntime:
         count: int,
         progress: Progress | None = None,
     ) -> TaskRows:
-        """Create the pieces, and return their packed results, in one shuffle."""
+        """Create the pieces and return their packed results after one shuffle."""
         parts = rows.parts
 
         def run(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -228,7 +228,7 @@ class SparkRuntime:
         return TaskRows(by_number(sent, tasks, "bucket"), routed_tables)
 
     def run(self, rows: TaskRows, work: Work[FactsT], kind: Callable[[], FactsT]) -> FactsT:
-        """Return only the facts; one job."""
+        """Return only the facts, in one job."""
         return make_unwritten(rows.frame, rows.work(work), kind)
 
     @contextmanager
@@ -244,7 +244,7 @@ class SparkRuntime:
 
     @contextmanager
     def tables(self, output: Location, names: Iterable[str]) -> Iterator[TablesOfTasks]:
-        """Give tables to a folder, by its path or URI."""
+        """Open a folder, given by path or URI, for writing tables."""
         with task_tables.task_tables(self.session, str(output), tuple(names)) as tables:
             yield TablesOfTasks(tables)
 

@@ -1,7 +1,7 @@
-"""The SQL functions as pandas UDFs, Series to Series: for Sparks without Arrow UDFs.
+"""The SQL functions as pandas UDFs (Series to Series), for Spark versions without Arrow UDFs.
 
-The bodies are those of `rebalance_core.kernels.functions`; here a batch only changes its form. That
-is what they cost: a struct becomes a dict and back.
+The work is done by `rebalance_core.kernels.functions`; this module only converts batches, which
+accounts for the cost, because structs become dicts and back.
 """
 
 import pandas as pd
@@ -20,7 +20,7 @@ from rebalance_core.kernels.function_columns import (
 from rebalance_core.model.errors import UsageError
 
 EXACT = 2**53
-"""From here on float64, which pandas makes of whole numbers beside nulls, leaves numbers out."""
+"""From this number on, float64 is inexact; pandas uses it for integers in columns with nulls."""
 
 
 def rmq_allocate(strategy: pd.Series, queues: pd.Series, client_ids: pd.Series) -> pd.Series:
@@ -100,14 +100,15 @@ def array_of(name: str, column: pd.Series, kind: pa.DataType) -> pa.Array:
             raise TypeError(
                 "a text is not a list, though pyarrow takes it for a list of characters"
             )
-        # pyarrow would silently cut 1.5 to 1; pandas makes 1.0 of 1 in a column with nulls
+        # pyarrow would silently truncate 1.5 to 1, and pandas turns 1 into 1.0 in a column with
+        # nulls
         return pa.Array.from_pandas(column, type=_with_floats(kind)).cast(kind)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise UsageError(f"{name} must be {SQL_TYPES[kind]}: {error}") from error
 
 
 def _with_floats(kind: pa.DataType) -> pa.DataType:
-    """Return the type with double precision for whole numbers inside structs."""
+    """Return the type with float64 in place of integers inside structs."""
     if pa.types.is_list(kind) and pa.types.is_struct(kind.value_type):
         return pa.list_(
             pa.struct(
@@ -121,7 +122,7 @@ def _with_floats(kind: pa.DataType) -> pa.DataType:
 
 
 def _numbers(name: str, column: pd.Series) -> pa.Array:
-    """Return the whole numbers, or texts of them, which pandas does not round."""
+    """Return a column of integers, or of texts of integers, which pandas does not round."""
     if column.dtype.kind == "f" and bool((column.abs() >= EXACT).any()):
         raise UsageError(
             f"{name}: pandas rounds whole numbers of 2^53 and above beside nulls; cast the column "
@@ -133,6 +134,6 @@ def _numbers(name: str, column: pd.Series) -> pa.Array:
 
 
 def series_of(array: pa.Array) -> pd.Series:
-    """Return an Arrow array as a column; whole numbers stay whole."""
+    """Return an Arrow array as a Series, keeping integers as integers."""
     column: pd.Series = array.to_pandas(integer_object_nulls=True)
     return column.astype(object) if isinstance(array, pa.Int64Array) else column

@@ -1,4 +1,4 @@
-"""Rows of frames on the driver, and how many tasks work gets."""
+"""Brings rows of frames to the driver, and decides the number of tasks."""
 
 from __future__ import annotations
 
@@ -37,23 +37,23 @@ from rebalance_core.storage.place import Place, is_direct, object_store, place_o
 
 # Rows of frames on the driver.
 #
-# `DataFrame.collect` ends early, without an error, if the JVM fails while passing rows because it
-# lacks memory for one; ``toArrow`` waits for it and raises.
+# `DataFrame.collect` ends early without an error if the JVM runs out of memory while passing rows;
+# ``toArrow`` waits for it and raises.
 def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
-    """Return the rows as dicts, structs as well, in the frame's order; only for few rows.
+    """Return few rows as dicts, including structs, in the frame's order.
 
     Raises:
-        PySparkException: Not all of them came.
+        PySparkException: Not all rows arrived.
     """
     return rows_of_arrow(arrow_of(frame))
 
 
 def frame_of(session: SparkSession, rows: pa.Table, ddl: str) -> DataFrame:
-    """Return the rows of the driver as a frame: they travel as one cell, to one task.
+    """Return rows of the driver as a frame, which sends them to one task as a single cell.
 
     Args:
         session: Any session.
-        rows: Few: all travel in one message to Spark.
+        rows: Few rows, since all travel in one message to Spark.
         ddl: Their columns.
     """
     cell = session.createDataFrame([(bytearray(pack(rows)),)], "chunk BINARY")
@@ -61,7 +61,7 @@ def frame_of(session: SparkSession, rows: pa.Table, ddl: str) -> DataFrame:
 
 
 def unpacked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows that are packed in the only column."""
+    """Yield the rows packed in the only column."""
     for batch in batches:
         for chunk in batch.column(0):
             yield from unpack(chunk.as_buffer()).to_batches()
@@ -69,15 +69,17 @@ def unpacked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 ROWS_PER_TASK = 100_000
 _MOST_CORES = 1 << 16
-"""Rows of the range that `cores_of` has Spark divide."""
+"""The length of the range that `cores_of` lets Spark divide."""
 
 
 def cores_of(session: SparkSession) -> int:
-    """Return the default parallelism of any session; under Spark Connect by one small job."""
+    """Return the default parallelism of any session, which takes a small job under Spark
+    Connect.
+    """
     context = context_of(session)
     if context is not None:
         return int(context.defaultParallelism)
-    # Connect has no context to ask, but divides a range among the cores.
+    # Connect has no context, but it divides a range among the cores.
     parts = session.range(_MOST_CORES).select(sf.spark_partition_id().alias("part"))
     (last,) = rows_of(parts.agg(sf.max("part").alias("part")))
     return int(last["part"]) + 1
@@ -92,21 +94,23 @@ def task_count(
     Args:
         amount: Number of rows or other items.
         session: Any session.
-        per_task: Items per task; None: as for rows.
+        per_task: Items per task; None for the default of rows.
         per_core: Minimum number of tasks per core.
     """
     return max(per_core * cores_of(session), -(-amount // (per_task or ROWS_PER_TASK)))
 
 
 def task_count_of(sources: Iterable[Source], session: SparkSession) -> int:
-    """Return tasks for uncounted rows; with a frame's, as many as Spark's own shuffles."""
+    """Return the number of tasks for sources of unknown size; with a frame, as many as Spark's own
+    shuffles have.
+    """
     about = [source.about_rows for source in sources]
     tasks = task_count(sum(rows or 0 for rows in about), session)
     return max(tasks, tasks_of_shuffles(session)) if None in about else tasks
 
 
 def tasks_of_shuffles(session: SparkSession) -> int:
-    """Return as many tasks as Spark's own shuffles have; one per core if it is unknown."""
+    """Return the number of tasks of Spark's own shuffles, or one per core if it is unknown."""
     of_shuffles = str(session.conf.get("spark.sql.shuffle.partitions"))
     # some platforms say auto
     return int(of_shuffles) if of_shuffles.isdecimal() else cores_of(session)
@@ -114,22 +118,22 @@ def tasks_of_shuffles(session: SparkSession) -> int:
 
 # A table before it is conformed: a frame, and a task's function of its batches.
 #
-# A task that processes the rows further takes both, so that wide rows never go to the JVM and back.
+# A task that processes the rows further takes both, so that wide rows do not pass through the JVM.
 Batches = Iterable[pa.RecordBatch]
 Read = Callable[[Batches], Iterator[ReadRows]]
-"""From the batches of a task to conformed rows, and the names in them that are no columns."""
+"""Turns the batches of a task into conformed rows, and reports unknown columns."""
 
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A table on its way in.
+    """A table to read.
 
     Attributes:
         table: The contract.
-        frame: What is read: lines of text, columns of any types, or numbers of shares of files.
-        read: A task's result for a part.
-        extras: Unknown columns, sorted, if a header or schema has them; None: `read` finds them.
-        about_rows: How many, by the size of its files; None: unknown before they are read.
+        frame: The raw input: lines of text, columns of any types, or numbers of shares of files.
+        read: Turns a task's part of it into rows.
+        extras: Unknown columns in a header or schema, sorted; None if only `read` finds them.
+        about_rows: The approximate number of rows, judging by file sizes; None if unknown.
     """
 
     table: Table
@@ -140,7 +144,7 @@ class Source:
 
     @cached_property
     def conformed(self) -> DataFrame:
-        """The rows with the contract's columns and `TECHNICAL`; lazy."""
+        """The lazy rows, with the contract's columns and `TECHNICAL`."""
         read = self.read
 
         def run(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -155,7 +159,7 @@ class Inputs(Protocol):
 
     @property
     def state_end_ms(self) -> int | None:
-        """The end of the opening state whose rows are among them; None: there is none."""
+        """The end of the opening state whose rows are among them, if any."""
 
     def sources(self) -> Mapping[str, Source]:
         """Return the existing sources, by table name."""
@@ -174,10 +178,11 @@ class GivenTables:
 
 
 def source_of(table: Table, frame: DataFrame) -> Source:
-    """Return any frame as a source; see `checks.conform.conform` for what is accepted.
+    """Return a frame as a source; see `checks.conform.conform` for what is accepted.
 
     Raises:
-        InputRefused: A column exists twice, or a non-null column is missing; the message names all.
+        InputRefused: Columns exist twice or non-null columns are missing; the message names all of
+            them.
     """
     refuse_repeated_columns(table.name, frame.columns)
     refuse_missing_columns(table, frame.columns)
@@ -208,7 +213,7 @@ def run_folder(session: SparkSession, folder: str) -> Place | HadoopPlace:
     Spark's own readers skip names that begin with _, so a remote record is read through Hadoop.
 
     Raises:
-        UsageError: Only Hadoop reaches it, which Spark Connect does not have.
+        UsageError: Only Hadoop can reach it, which Spark Connect does not have.
     """
     if is_local(folder):
         # a file: URI is one of Spark's, which are encoded, or of ours, which are not
@@ -221,8 +226,8 @@ def run_folder(session: SparkSession, folder: str) -> Place | HadoopPlace:
 def refuse_changed(session: SparkSession, folder: str, tables: Iterable[str]) -> None:
     """Apply `storage.run_folder.refuse_changed` if the driver reaches the folder.
 
-    Under Spark Connect only the server may reach a folder; an object store may have other keys for
-    Spark than for this process.
+    Under Spark Connect, only the server may be able to reach a folder; an object store may have
+    different keys for Spark and for this process.
     """
     local, with_hadoop = is_local(folder), context_of(session) is not None
     if not local and not with_hadoop and object_store(folder) is None:
@@ -237,7 +242,7 @@ def refuse_changed(session: SparkSession, folder: str, tables: Iterable[str]) ->
 
 
 def read_written(session: SparkSession, folder: str, table: str) -> DataFrame:
-    """Return the table in the folder, with the contract's columns; lazy.
+    """Return, lazily, the table in the folder with the contract's columns.
 
     Args:
         session: Any session.
@@ -252,7 +257,9 @@ def read_written(session: SparkSession, folder: str, table: str) -> DataFrame:
 
 
 def reader_of(session: SparkSession, folder: str) -> ReadWritten:
-    """Read the tables of a folder on the driver, without Spark if it reaches them as tasks do."""
+    """Return a reader, for the driver, of the tables in a folder, without Spark where the driver
+    can reach them itself.
+    """
     if is_direct(folder):
         return reader_here(folder)
 

@@ -1,9 +1,9 @@
-"""Substitutes for what older Sparks lack, so that all other code treats 3.5 to 4.3 as a single
-platform.
+"""Substitutes for what older versions of Spark lack, so that all other code treats 3.5 to 4.3 as a
+single platform.
 
-Other code uses only features that all of them support; code that must differ is here. A client of
-one version may be connected to a server of another, so code that runs there depends on the
-session's `version`, not on the methods of its frames.
+Other code uses only features that all versions support; code that must differ is here. A client may
+be connected to a server of another version, so what the server runs depends on the session's
+`version`, not on the methods of the client's frames.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ OLDEST = (3, 5)
 SUPPORTED = "3.5 to 4.3"
 
 _BY_ID = (4, 1)
-"""`DataFrame.repartitionById` is known from here on."""
+"""The first version with `DataFrame.repartitionById`."""
 
 
 def refuse_too_old(version: str | None = None) -> None:
