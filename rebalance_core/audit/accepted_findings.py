@@ -1,4 +1,6 @@
-"""Findings that are known and accepted for a time: a TOML file with reasons and expiry dates."""
+"""Reads and writes the TOML file of findings that are accepted for a time, with reasons and expiry
+dates.
+"""
 
 from __future__ import annotations
 
@@ -44,8 +46,9 @@ class Acceptance:
     expires: date
     ticket: str = ""
     snoozed: bool = False
-    """Whether ``expires`` was written as ``snooze_until``: the cause must be fixed by then, so the
-    finding is not accepted for good."""
+    """Whether ``expires`` was written as ``snooze_until``, which means that the cause is to be
+    fixed by then.
+    """
 
     @property
     def text(self) -> str:
@@ -65,7 +68,7 @@ Found = TypeVar("Found", bound="FindingsBegun")
 
 
 def accept(finding: Found, accepted: Iterable[Acceptance]) -> Found:
-    """Return the finding, with the reason of its acceptance if an entry covers it."""
+    """Return the finding, with the reason for its acceptance if an entry covers it."""
     reason = next((entry.text for entry in accepted if entry.covers(finding)), None)
     shown = finding.copy()
     shown["accepted"] = reason
@@ -80,12 +83,12 @@ def read_accepted(
     Args:
         text: the file.
         where: its name, for messages.
-        rule_ids: ids there are.
+        rule_ids: the existing ids.
         never: ids that cannot be accepted.
         today: the day of the audit.
 
     Raises:
-        UsageError: names every mistake with its line.
+        UsageError: the file has mistakes; the message names each with its line.
     """
     entries, mistakes = toml_entries(text, where, "accepted", "acceptance")
     valid, unacceptable = set(rule_ids), set(never)
@@ -110,7 +113,7 @@ def read_accepted(
 def toml_entries(
     text: str, where: str, name: str, kind: str, *, beside: Sequence[str] = ()
 ) -> tuple[list[tuple[str, TomlTable]], list[str]]:
-    """Return a file's tables ``[[name]]``, each with its place, and report mistakes.
+    """Return a file's tables ``[[name]]``, each with its position, and the mistakes in the file.
 
     Args:
         text: the file.
@@ -173,7 +176,8 @@ def write_accepted(findings: Iterable[ToAccept], today: date) -> str:
     """Return a file that accepts these findings for `FIRST_ACCEPTANCE_DAYS`, with reasons to fill
     in.
 
-    One entry for a rule and group; findings on the cluster name their broker or topic.
+    There is an entry per rule and group; entries for findings about the cluster name the broker or
+    topic.
     """
     expires = today + timedelta(days=FIRST_ACCEPTANCE_DAYS)
     keys = {

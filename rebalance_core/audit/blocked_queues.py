@@ -1,4 +1,4 @@
-"""Queues that mqadmin reports as possibly blocked, if their commits confirm it."""
+"""Finds the queues that mqadmin reports as possibly blocked and whose commits confirm it."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class BlockedQueue:
     """A queue whose client finishes no messages.
 
     Attributes:
-        fact: the client's answer, or mqadmin's words on it.
-        since_ms: when the client finished a message last.
-        over: the commit that moved later; None: none is known.
+        fact: the client's answer, or mqadmin's remark about it.
+        since_ms: when the client last finished a message.
+        over: the later commit that moved, if one is known.
     """
 
     fact: HeldQueueFact | StuckQueueFact
@@ -31,11 +31,11 @@ class BlockedQueue:
 
 
 def blocked_queues(group: GroupSnapshot) -> list[BlockedQueue]:
-    """Return the queues that stood still for long, as far as commits show how long.
+    """Return the queues that stood still for long, judging by commits where possible.
 
-    mqadmin asks one moment, and calls a queue blocked after a minute without a finished message
-    (ConsumerRunningInfo.analyzeProcessQueue). A slow listener finishes the messages of a queue in
-    bursts that may be as far apart.
+    mqadmin looks at a single moment and calls a queue blocked after a minute without a finished
+    message (ConsumerRunningInfo.analyzeProcessQueue), but a slow listener may finish the messages
+    of a queue in bursts that are as far apart.
     """
     progress = {queue_of(row): row for row in progress_rows(group)}
     found = []
@@ -54,7 +54,8 @@ def blocked_queues(group: GroupSnapshot) -> list[BlockedQueue]:
 def _moved_after(row: GroupQueueProgressRow, since_ms: int, at_ms: int) -> Recovery | None:
     """Return the commit of a message that was finished after ``at_ms``.
 
-    It was lower once the commit of what was finished by ``since_ms`` had to be seen.
+    The commit must have been lower at a time when the commit of all messages finished by
+    ``since_ms`` had to be visible.
     """
     moved_ms, below_ms = row["waits_since_ms"], row["last_below_ms"]
     if moved_ms is None or below_ms is None:
@@ -68,7 +69,7 @@ def _is_slow(
     row: GroupQueueProgressRow, since_ms: int, seen_ms: int, over: Recovery | None
 ) -> bool:
     """Return True if the commit moves and was not observed unchanged for two minutes."""
-    if over is not None:  # it may have moved at once
+    if over is not None:  # the commit may have moved at once
         return seen_ms - since_ms < STANDSTILL_MS
     until_ms = max(row["committed_ms"] or seen_ms, seen_ms)
     return (row["commit_rate"] or 0) > 0 and until_ms - since_ms < STANDSTILL_MS

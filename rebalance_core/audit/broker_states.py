@@ -1,4 +1,4 @@
-"""Periods in which brokers were up, without a master, or down, from their cluster's events."""
+"""Derives the periods in which brokers were up, without a master, or down, from cluster events."""
 
 from __future__ import annotations
 
@@ -27,11 +27,13 @@ if TYPE_CHECKING:
 
 
 FLAP_MS = 120_000
-"""A broker that expired and registered again this soon was never gone."""
+"""A broker that expires and registers again within this time was never gone."""
 
 
 CLOCKS_MS = 70_000
-"""The broker dates its start, the name server its return; their clocks may differ by this much."""
+"""How much the clocks of a broker, which dates its start, and a name server, which dates its
+return, may differ.
+"""
 
 
 STOPPED = "STOPPED"
@@ -80,10 +82,10 @@ def master_outages(events: Iterable[BrokerEventsRow]) -> dict[str, tuple[MasterO
 def flap_times(
     events: Iterable[BrokerEventsRow], facts: FactsByKind
 ) -> dict[str, list[tuple[int, int]]]:
-    """Return by broker the times of expiries without a restart, as (from, to).
+    """Return the times of expiries without a restart, as (from, to), by broker.
 
     Args:
-        events: BROKER_UP and BROKER_DOWN of one cluster; others count for nothing.
+        events: BROKER_UP and BROKER_DOWN of one cluster; other events are ignored.
         facts: the cluster's facts; BROKER_STARTED counts.
     """
     events = [row for row in events if row["event_type"] in BROKER_EVENTS]
@@ -111,8 +113,8 @@ def flap_times(
 def unlogged_stops(
     events: Iterable[BrokerEventsRow], facts: FactsByKind
 ) -> dict[str, Timeline[Process]]:
-    """Return by broker when it ran; unknown between two starts without a logged stop, and until a
-    return that only a dump shows.
+    """Return when each broker ran, by broker; unknown between two starts without a logged stop, and
+    before a return that only a dump shows.
 
     Args:
         events: the events of one cluster's brokers and their masters.
@@ -162,13 +164,13 @@ def going_on(
     masters: Mapping[str, Sequence[MasterOutage]],
     signs: Mapping[str, int],
 ) -> dict[str, int]:
-    """Return the time since which brokers are down, or without a master, that give a sign of life
-    later.
+    """Return since when brokers have been down, or without a master, although they show a later
+    sign of life.
 
     Args:
         events: BROKER_UP and BROKER_DOWN.
         masters: the outages of masters by broker.
-        signs: by broker that is down, or whose master is, its last sign of life, epoch ms.
+        signs: the last sign of life, epoch ms, of each broker that is down or whose master is down.
     """
     since = {b: outages[-1].down_ms for b, outages in masters.items() if outages}
     for row in events:
@@ -184,14 +186,14 @@ def broker_outages(
     *,
     heard_to_the_end: bool,
 ) -> dict[str, tuple[BrokerOutage, ...]]:
-    """Return by broker its outages of more than a minute, including the current one.
+    """Return the outages of more than a minute, including current ones, by broker.
 
     Args:
         events: BROKER_UP and BROKER_DOWN of one cluster.
         facts: the cluster's facts; EXPECTED_BROKER, BROKER_IN_CLUSTER and BROKER_STARTED count.
-        signs: by broker its last sign of life in its own log or answers, epoch ms.
+        signs: the last sign of life of each broker in its own log or answers, epoch ms.
         covered: the times that the files cover.
-        heard_to_the_end: the name servers' logs reach to the last dump.
+        heard_to_the_end: whether the name servers' logs reach to the last dump.
     """
     events = list(events)
     flaps = flap_times(events, facts)  # BROKER_FLAPS: the broker was never gone
@@ -227,7 +229,7 @@ def broker_outages(
 
 
 def _ended(rows: Iterable[BrokerEventsRow], flaps: set[tuple[int, int]]) -> Iterator[BrokerOutage]:
-    """Yield one broker's outages of more than a minute, from its events in order."""
+    """Yield a broker's outages of more than a minute, given its events in order."""
     down_ms: int | None = None
     for row in rows:
         if row["event_type"] == BROKER_DOWN:
@@ -240,8 +242,8 @@ def _ended(rows: Iterable[BrokerEventsRow], flaps: set[tuple[int, int]]) -> Iter
 
 
 def _registered(rows: Iterable[BrokerEventsRow], covered: Coverage, at_ms: int) -> bool:
-    """Return True if name servers' logs of that time record the broker, unlike the server that
-    clusterList asked.
+    """Return True if name servers' logs of that time record the broker, although the server queried
+    by clusterList does not.
     """
     logged = any(row["detail"] != OBSERVED for row in rows)
     return logged and covered.known and covered.routes.gap(at_ms, at_ms) is None
@@ -250,10 +252,10 @@ def _registered(rows: Iterable[BrokerEventsRow], covered: Coverage, at_ms: int) 
 def moments(
     facts: FactsByKind, broker_events: Iterable[BrokerEventsRow]
 ) -> dict[str, tuple[tuple[int, str], ...]]:
-    """Return, by broker, the log entries about it of its replicas, the name servers and itself, by
-    time.
+    """Return the log entries about each broker, from its replicas, the name servers and itself, in
+    order of time.
 
-    By proxy its starts.
+    Proxies have their starts.
     """
     logged: list[tuple[str, int, str]] = []
     address: dict[str, str] = {}
@@ -271,7 +273,7 @@ def moments(
     started: dict[str, int] = {}
     for start in sorted(facts["PROXY_STARTED"], key=lambda row: row["first_ms"]):
         proxy, at_ms = start["details"]["proxy"], start["first_ms"]
-        if at_ms - started.get(proxy, -MINUTE_MS) >= MINUTE_MS:  # a start has several lines
+        if at_ms - started.get(proxy, -MINUTE_MS) >= MINUTE_MS:  # a start logs several lines
             logged.append((proxy, at_ms, "restarted" if proxy in started else "started"))
         started[proxy] = at_ms
     by_server: dict[str, set[tuple[int, str]]] = {}
@@ -283,7 +285,7 @@ def moments(
 def signs_of_life(
     dumps: Iterable[NewestDumpsRow], covered: Coverage, brokers: Iterable[str]
 ) -> dict[str, int]:
-    """Return by broker its last log line or answer to consumerConnection, epoch ms."""
+    """Return the time of the last log line or answer to consumerConnection, epoch ms, by broker."""
     signs = {broker: covered.ends(broker) for broker in brokers}
     for row in dumps:
         if row["broker_name"] and row["command"] == "consumerConnection":
@@ -292,7 +294,7 @@ def signs_of_life(
 
 
 def notices(broker_events: Iterable[BrokerEventsRow]) -> dict[str, tuple[str, ...]]:
-    """Return by broker how it notified members of changes, in order."""
+    """Return how each broker notified members of changes, in order of time."""
     ways: dict[str, tuple[str, ...]] = {}
     for row in sorted(broker_events, key=lambda row: (row["event_ms"], row["sequence"])):
         if row["event_type"] == NOTICES:

@@ -1,4 +1,4 @@
-"""Findings that are consequences of other findings: `caused_by` in ``findings``."""
+"""Finds the causes of findings among other findings, for `caused_by` in ``findings``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rebalance_core.contracts.rows import FindingsRow
 
 Condition = Callable[["FindingsRow", "FindingsRow"], bool]
-"""True if a finding's own evidence names the cause; takes the cause, then the finding."""
+"""Takes the cause and then the finding; returns True if the finding's evidence names the cause."""
 
 Subject = Literal["consumer_group", "topic"]
 GROUP: tuple[Subject, ...] = ("consumer_group",)
@@ -23,14 +23,14 @@ TOPIC: tuple[Subject, ...] = ("topic",)
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """The findings of one rule as the cause of another rule's findings.
+    """A link from the findings of one rule to those of another rule that they cause.
 
     Attributes:
         cause: the rule of the cause.
         consequence: the rule of the finding that follows.
-        same: columns that both have in common, besides the cluster.
+        same: columns that must agree, besides the cluster.
         condition: a further requirement.
-        quiet: the cause is INFO when it is over, but still certain.
+        quiet: whether the cause is still certain although it is INFO when over.
     """
 
     cause: str
@@ -46,24 +46,24 @@ def _gives(reason: str) -> Condition:
 
 
 def _held_by_twins(cause: FindingsRow, finding: FindingsRow) -> bool:
-    """Return True if each queue is held twice by processes of this client id only."""
+    """Return True if only processes with this client id hold each of the queues twice."""
     clients = finding["evidence"].get("clients", "").split(", ")
     return all(client.startswith(f"{cause['client_id']} (") for client in clients)
 
 
 def _held_by_several(cause: FindingsRow, finding: FindingsRow) -> bool:
-    """Return True if the ledger has the queues with two clients, neither of them a duplicate."""
+    """Return True if two clients hold the queues in the ledger, neither of them a duplicate."""
     twins = "(" in finding["evidence"].get("clients", "(")
     return not twins and "as dumps show" not in finding["summary"]
 
 
 def _storm_of(words: str) -> Condition:
-    """Return the condition that a storm names the cause in `words`, its columns filled in."""
+    """Return the condition that a storm names the cause in `words`, with columns filled in."""
     return lambda cause, finding: words.format_map(cause) in finding["evidence"].get("causes", "")
 
 
 def _unheld(cause: FindingsRow, finding: FindingsRow) -> bool:
-    """Return True if the unread queues are those that the comparison shows unheld."""
+    """Return True if the unread queues are those that have no holder in the comparison."""
     unheld = cause["evidence"].get("unheld")
     return unheld is not None and unheld == finding["evidence"].get("queues")
 
@@ -77,7 +77,7 @@ def _predicted(cause: FindingsRow, finding: FindingsRow) -> bool:
 
 
 def _equal(*names: str) -> Condition:
-    """Return the condition that both state the same in these fields of their evidence."""
+    """Return the condition that these fields of both findings' evidence are equal."""
 
     def condition(cause: FindingsRow, finding: FindingsRow) -> bool:
         stated = [[row["evidence"].get(name) for name in names] for row in (cause, finding)]
@@ -87,9 +87,9 @@ def _equal(*names: str) -> Condition:
 
 
 def _set_up(rule_id: str, *names: str) -> Link:
-    """Return a link of the rule with itself: groups with the same topic set-up share a cause.
+    """Return a link of a rule to itself, because groups with the same topic set-up share a cause.
 
-    The first group's finding leads.
+    The finding of the first group is the cause.
     """
     return Link(rule_id, rule_id, TOPIC, _equal(*names))
 
@@ -145,16 +145,16 @@ LINKS = (
     _set_up("READ_ONLY_BROKER_COUNTED", "brokers"),
     _set_up("TOPIC_GONE", "deleted_from", "still_on"),
 )
-"""Every way in which one finding can follow from another; a finding without an entry has no known
-cause."""
+"""All ways in which a finding can follow from another; a finding without an entry has no known
+cause.
+"""
 
 
 def with_causes(findings: Iterable[FindingsRow]) -> list[FindingsRow]:
     """Return the findings, each with the fingerprint of its cause.
 
-    A finding has a cause only if exactly one rule's findings fit (`LINKS`) at a time when they
-    held; if several rules' findings fit, no cause is named. An INFO finding causes only INFO
-    findings, unless its link is quiet.
+    A finding has a cause only if the findings of exactly one rule fit (`LINKS`) at a time when both
+    held. An INFO finding causes only INFO findings, unless its link is quiet.
 
     Args:
         findings: all findings of a run, as rows with a fingerprint.

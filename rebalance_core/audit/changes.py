@@ -1,4 +1,4 @@
-"""Changes between two audits: findings that are new, persistent, healed, gone, or not examined.
+"""Compares two audits: which findings are new, persistent, healed, gone, or not examined.
 
 A finding is healed if this run reports its end (`night.has_ended`). An absent finding is gone only
 if this run looked for it: its cluster was completely collected, its group was judged, and the files
@@ -47,7 +47,7 @@ RULES = {rule.rule_id: rule for rule in ALL_RULES}
 OF_FILES = frozenset(
     {COLLECTION_INCOMPLETE.rule_id, "INGEST_BROKER_LOG_MISSING", "INGEST_NAMESRV_LOG_MISSING"}
 )
-"""Findings on what was collected, which every run checks."""
+"""Findings about what was collected, which every run checks."""
 JUDGED_WITHOUT_OWNERS = (
     STRATEGY,
     STATIC_TOPIC,
@@ -65,7 +65,7 @@ _OUTPUT = re.compile(r"(?:^|/)[0-9]{10,16}-([A-Za-z]+)(?:-([^/]*))?")
 
 
 def fingerprint(finding: FindingsRow) -> str:
-    """Return the finding's own, or that of its columns where no run has written it yet."""
+    """Return the finding's fingerprint, computing it if no run has written it yet."""
     rule_id = finding["rule_id"]
     if finding.get("fingerprint"):
         return str(finding["fingerprint"])
@@ -82,7 +82,7 @@ class ReadFile(TypedDict):
 
 
 class ListedFinding(TypedDict):
-    """A finding as the summary of a run names it."""
+    """A finding in the summary of a run."""
 
     fingerprint: str
     rule: str
@@ -91,7 +91,7 @@ class ListedFinding(TypedDict):
 
 
 class ListedChanges(TypedDict):
-    """The findings of each state since the run before; those that stay are a number."""
+    """The findings in each state since the previous run; persistent ones are only counted."""
 
     new: list[ListedFinding]
     reopened: list[ListedFinding]
@@ -125,7 +125,7 @@ class Files:
         return bool(self._kinds)
 
     def lost(self, collected: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-        """Return the kinds of these files that a later collection lacks.
+        """Return the kinds of these files that are missing from a later collection.
 
         Args:
             collected: (name, kind) of its files, readable or not.
@@ -133,7 +133,7 @@ class Files:
         return tuple(sorted(self._kinds.keys() - {_kind_of(*file)[0] for file in collected}))
 
     def has(self, kind: str, group: str | None) -> bool:
-        """Return True if a file of the kind was collected, for outputs on a group a file on this
+        """Return True if a file of the kind was collected; outputs about a group must concern this
         group.
         """
         names = self._kinds.get(kind, set())
@@ -151,7 +151,7 @@ class AuditedScope:
         incomplete: clusters with an incomplete collection.
         verdicts: rows of ``group_verdicts``.
         failed: (cluster, group, rule) of rules that failed or whose findings are uncertain.
-        files: the files it read; empty: tables, which may contain every kind.
+        files: the files it read; empty if it read tables, which may contain every kind.
     """
 
     clusters: Collection[str]
@@ -185,7 +185,7 @@ class AuditedScope:
         )
 
     def failed_on(self, finding: FindingsRow) -> bool:
-        """Return True if its rule failed for its group, or is unsure of its findings there."""
+        """Return True if the finding's rule failed for its group or is uncertain there."""
         return (finding["cluster"], finding["consumer_group"], finding["rule_id"]) in self.failed
 
     def at(self, finding: FindingsRow, needs: Iterable[str]) -> bool:
@@ -193,7 +193,7 @@ class AuditedScope:
 
         Args:
             finding: a row of ``findings`` of an earlier run.
-            needs: kinds of files that it was seen by.
+            needs: kinds of files that showed it.
         """
         cluster, group, rule_id = finding["cluster"], finding["consumer_group"], finding["rule_id"]
         if cluster not in self.clusters:
@@ -234,7 +234,7 @@ def _was_judged(rule_id: str, verdict: GroupVerdictsRow) -> bool:
 
 @dataclass(frozen=True)
 class Earlier:
-    """A finding of an earlier run, and the kinds of files that it was seen by."""
+    """A finding of an earlier run, and the kinds of files that showed it."""
 
     finding: FindingsRow
     needs: tuple[str, ...] = ()
@@ -243,13 +243,13 @@ class Earlier:
 def earlier_findings(
     findings: Iterable[FindingsRow], files: Files, carried: Iterable[Earlier] = ()
 ) -> list[Earlier]:
-    """Return a run's open findings above INFO and those that it carried over: the ones to
-    compare with.
+    """Return the findings with which a later run is compared: a run's open findings above INFO and
+    those that it carried over.
 
     Args:
-        findings: as that run kept them.
-        files: what it read.
-        carried: what it had not looked at.
+        findings: the findings that the run kept.
+        files: the files it read.
+        carried: the findings that it had not examined.
     """
     kept = []
     for row in filter(is_open, findings):
@@ -318,10 +318,10 @@ def failing_findings(
 
     Args:
         findings: all findings of the run. An incomplete collection always counts.
-        fail_on: the least severity of those that count.
-        changes: since the previous run; None: there is no previous run.
-        fail_on_new: the least severity of new and reopened findings, the only ones that count then;
-            None: by ``fail_on``.
+        fail_on: the lowest severity that counts.
+        changes: the changes since the previous run, if there is one.
+        fail_on_new: the lowest severity of new and reopened findings, which alone count if it is
+            given; None applies ``fail_on``.
     """
     still_open = [row for row in findings if row["accepted"] is None]
     incomplete = [row for row in still_open if row["rule_id"] == COLLECTION_INCOMPLETE.rule_id]
@@ -354,7 +354,7 @@ Absence = Literal["healed", "gone", "not_looked_at"]
 
 
 def ended_findings(findings: Iterable[FindingsRow]) -> dict[str, FindingsRow]:
-    """Return by fingerprint the findings that a run has with their end."""
+    """Return the ended findings of a run by fingerprint."""
     return {fingerprint(row): row for row in findings if has_ended(row)}
 
 
@@ -378,15 +378,15 @@ def changes_since(
     truncated: Collection[str] = (),
     gone_before: Collection[str] = (),
 ) -> Changes:
-    """Compare a run with those before.
+    """Compare a run with earlier runs.
 
     Args:
-        findings: all of this run.
-        earlier: what was found before. Findings that are accepted now do not count as gone.
-        looked: what this run looked at.
-        truncated: rules whose findings the previous run did not all keep; none of theirs is called
-            new.
-        gone_before: fingerprints of what was found and then gone in a run before.
+        findings: all findings of this run.
+        earlier: the earlier findings; those that are accepted now do not count as gone.
+        looked: what this run examined.
+        truncated: rules of which the previous run did not keep all findings, so that none of their
+            findings counts as new.
+        gone_before: fingerprints of findings that were gone in an earlier run.
     """
     now = [row for row in findings if row["severity"] != INFO]
     present = {fingerprint(row) for row in now}

@@ -1,4 +1,4 @@
-"""The judgement of the whole cluster: missing files, and the rules about the cluster."""
+"""Judges the cluster as a whole: missing files, and the rules about the cluster."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class ClusterFindings:
     """Facts and findings about the clusters as such.
 
     Attributes:
-        runs: by cluster, the run that its groups' judge needs.
-        findings: on clusters.
-        brokers: names that no redaction takes for a client's.
+        runs: the audit run of each cluster, which its groups' rules need.
+        findings: findings about clusters.
+        brokers: names that redaction must not mistake for clients.
         incomplete: clusters with an incomplete collection.
     """
 
@@ -60,15 +60,16 @@ class ClusterFindings:
         accepted: tuple[Acceptance, ...],
         redact_salt: str | None,
     ) -> list[FindingsRow]:
-        """Return every finding that is not on a group, accepted and redacted.
+        """Return every finding that does not concern a group, with acceptances and redaction
+        applied.
 
         Args:
             of_ingest: findings of `ingest` that concern no group.
-            of_groups: findings on groups.
-            unknown: by cluster its groups with something missing, and how many were compared. A row
-                has verdict, reason, unasked, groups (how many) and names, the first of them.
-            accepted: acceptances that hold.
-            redact_salt: the salt of the names that replace client ids; None: client ids are shown.
+            of_groups: findings about groups.
+            unknown: the groups with missing evidence in each cluster, and how many were compared. A
+                row has verdict, reason, unasked, groups (their number) and the first names.
+            accepted: valid acceptances.
+            redact_salt: the salt of the names that replace client ids; None shows the ids.
         """
         rows = [*self.findings, *of_ingest]
         groups = grouped(of_groups, lambda row: row["cluster"])
@@ -103,7 +104,7 @@ def cluster_findings(
     night: NightBegin = NIGHT,
     lost_kinds: tuple[str, ...] = (),
 ) -> ClusterFindings:
-    """Judge each cluster in its night; other arguments as of `cluster_snapshot`."""
+    """Judge each cluster in its night; the other arguments are those of `cluster_snapshot`."""
     runs: dict[str, AuditRun] = {}
     findings: list[FindingsRow] = []
     brokers: set[str | None] = set()

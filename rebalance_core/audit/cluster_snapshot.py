@@ -1,4 +1,4 @@
-"""The audit's knowledge of a cluster, from the few rows that concern the whole cluster."""
+"""What the audit knows about a cluster, from the few rows that concern all of it."""
 
 from __future__ import annotations
 
@@ -82,11 +82,11 @@ master; REVIVE_PASS: one for each revive queue (8 a broker) and step of lateness
 
 @dataclass(frozen=True)
 class ClusterRows:
-    """The facts about one cluster that rules read; grows with brokers, not with groups.
+    """The facts about a cluster that rules read; their number grows with brokers, not with groups.
 
     Attributes:
-        facts: observed facts of the kinds asked for; a COLLECTED fact has the span of the events.
-        dumps: the newest dump by command and broker.
+        facts: observed facts of the requested kinds; a COLLECTED fact has the span of the events.
+        dumps: the latest dump by command and broker.
         broker_events: BROKER_UP and BROKER_DOWN, MASTER_UP and MASTER_DOWN, NOTICES.
         coverage: the times that its files cover.
     """
@@ -153,7 +153,8 @@ def cluster_snapshot(
     not_before_ms: int | None = None,
     lost_kinds: tuple[str, ...] = (),
 ) -> ClusterSnapshot:
-    """Return the input of rules on the cluster, with the run that rules on its groups use.
+    """Return the input of the rules about the cluster, with the run that the rules about its groups
+    use.
 
     Args:
         facts: observed facts of `CLUSTER_KINDS`.
@@ -161,9 +162,9 @@ def cluster_snapshot(
         broker_events: BROKER_UP and BROKER_DOWN, MASTER_UP and MASTER_DOWN, NOTICES of
             cluster_events.
         coverage: rows of the table.
-        stale_hours: evidence older than this at the end no longer shows the present.
-        not_before_ms: a collection that ends before is old as a whole.
-        lost_kinds: kinds of files that the previous run read and this one lacks.
+        stale_hours: evidence that is older than this at the end no longer shows the present state.
+        not_before_ms: a collection that ends before this is too old.
+        lost_kinds: kinds of files that the previous run read and this run lacks.
     """
     dumps, rows, broker_events = list(dumps), list(coverage), list(broker_events)
     run = _period(facts, dumps, stale_hours)
@@ -200,7 +201,7 @@ def cluster_snapshot(
 
 
 def _period(facts: FactsByKind, dumps: Iterable[NewestDumpsRow], stale_hours: float) -> AuditRun:
-    """Return the run of the times that the collection covers."""
+    """Return the audit run for the period that the collection covers."""
     collected = facts["COLLECTED"]
     ends = [row["last_ms"] for row in (*collected, *facts["BROKER_FILE"], *dumps)]
     starts = [row["first_ms"] for row in collected] or ends
@@ -253,12 +254,14 @@ def _heartbeats_refused(facts: FactsByKind) -> dict[str, tuple[RefusedHeartbeat,
 def _stated_last(
     row: BrokerStartedFact | BrokerInClusterFact | MessageRetentionFact,
 ) -> tuple[int, str]:
-    """Return the key that puts the newest statement last, in one order wherever it is read."""
+    """Return the sort key that puts the latest statement last, independently of the order of
+    reading.
+    """
     return row["last_ms"], row["source"]
 
 
 def _addresses(facts: FactsByKind) -> dict[str, str]:
-    """Return the broker of each address that a broker had last."""
+    """Return the broker that last had each address."""
     started = {
         row["broker_name"]: row["details"]["address"]
         for row in sorted(facts["BROKER_STARTED"], key=_stated_last)
@@ -294,7 +297,7 @@ def _with_brokers(
     turns: list[BrokerEventsRow],
     coverage: list[CoverageRow],
 ) -> AuditRun:
-    """Return the run with when each broker was up, without a master or away.
+    """Return the run, with the times at which each broker was up, without a master or away.
 
     Args:
         run: the run so far.
@@ -321,7 +324,7 @@ def _with_brokers(
     lives = {broker: covered.ends(broker) for broker in headless}
     lives |= {broker: signs[broker] for broker in gone}
     returned = going_on(events, masters, lives)
-    # a process that was sometimes master may be so again without a log
+    # a process that was master before may be master again without a log
     unlogged = {row["broker_name"] for row in files if row["details"].get("unlogged")}
     returned |= {broker: masters[broker][-1].down_ms for broker in headless & unlogged}
     with_slaves = {row["broker_name"] for row in facts["BROKER_SLAVES"]}

@@ -1,4 +1,4 @@
-"""Reasons why a group's ledger cannot be compared with the observations."""
+"""Decides why a group's ledger cannot be compared with the observations."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NOT_MODELLED = (verdicts.STATIC_TOPIC, verdicts.LITE_TOPIC)
 
 
 def unpredictable(group: GroupSnapshot) -> str | None:
-    """Return the reason why it is unknown who should own what; None: the ledger has it."""
+    """Return why the expected owners are unknown, or None if the ledger has them."""
     if reads_static_topic(group):
         return verdicts.STATIC_TOPIC
     if reads_lite_topic(group):
@@ -56,7 +56,7 @@ def why_unobserved(group: GroupSnapshot) -> str:
 def predictable_times(group: GroupSnapshot, times_ms: Iterable[int]) -> set[int]:
     """Return the times at which the topics and the share of every member are known.
 
-    Cost: linear in the members, plus for each time those with something unknown.
+    Cost: linear in the members, plus the uncertain members for each time.
     """
     unreadable = unreadable_topics(group)
     doubted = [

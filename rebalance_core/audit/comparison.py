@@ -1,5 +1,5 @@
-"""Predicted against observed ownership of one group: EQUAL, DIFFERS, UNSTABLE, UNKNOWN or
-OFFLINE.
+"""Compares the predicted with the observed ownership of a group: EQUAL, DIFFERS, UNSTABLE, UNKNOWN
+or OFFLINE.
 """
 
 from __future__ import annotations
@@ -52,19 +52,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonResult:
-    """The result of comparing one group.
+    """The result of comparing a group.
 
     Attributes:
         verdict: one of `model.verdicts.VERDICTS`.
-        reason: for UNKNOWN one of `model.verdicts.REASONS`, for UNSTABLE the event; else empty.
-        observations: how many were compared; dumped_ms: the last of them, None without one.
+        reason: one of `model.verdicts.REASONS` for UNKNOWN, the event for UNSTABLE, otherwise
+            empty.
+        observations: how many were compared; dumped_ms: the time of the last one, if any.
         last_round_ms: when the last round of dumps began.
-        differences: outside every window, of all rounds.
-        unasked: brokers of the group that no consumerConnection of the last round asked.
-        unsettled: differences in the last round within a window, the latest after its change.
+        differences: differences outside every window, in all rounds.
+        unasked: brokers of the group that no consumerConnection of the last round queried.
+        unsettled: the difference in the last round that came longest after its change, within the
+            window.
         unheld: queues without a holder according to consumerProgress alone, for any strategy.
-        unanswered_round: members of the last round that did not report their queues; None: all did.
-        unknown: the missing evidence, if that is why it is UNKNOWN.
+        unanswered_round: members of the last round that did not report their queues; None if all
+            did.
+        unknown: the missing evidence, if it is the reason for UNKNOWN.
         basis: one of `model.verdicts.BASES`.
     """
 
@@ -91,7 +94,7 @@ def compare(group: GroupSnapshot) -> ComparisonResult:
 
 
 def _basis(group: GroupSnapshot) -> verdicts.Basis:
-    """Return the evidence for the members: DUMPS if no log does, or if a log has gaps."""
+    """Return the evidence for the members: DUMPS if no log shows them or a log has gaps."""
     lacking = evidence.unlogged(group) is not None or depends_on_missing(group)
     if lacking and group.members and evidence.listed_now(group):
         return verdicts.DUMPS
@@ -100,7 +103,7 @@ def _basis(group: GroupSnapshot) -> verdicts.Basis:
 
 
 def _without_members(group: GroupSnapshot) -> ComparisonResult:
-    """Return OFFLINE; UNKNOWN where members may be there that no file shows."""
+    """Return OFFLINE, or UNKNOWN if there may be members that no file shows."""
     offline = ComparisonResult(verdicts.OFFLINE)
     gap = _unseen_members(group) if group.run.coverage.known else None
     if gap is None:
@@ -111,11 +114,11 @@ def _without_members(group: GroupSnapshot) -> ComparisonResult:
 
 
 def _unseen_members(group: GroupSnapshot) -> Unknown | None:
-    """Return why a group without known members may have one; None: it has none.
+    """Return why a group without known members may have a member, or None if it has none.
 
-    It may if it is listed later than the last member went, if no broker was asked since and a log
-    lacks that time or lacked other joins or leaves of the group, or, where none was ever known,
-    no log covers the whole collection, or if offsets went on in a time that a log lacks.
+    It may have a member if a list of members is later than the last leave; if no broker was queried
+    since and a log lacks that time or other joins and leaves of the group (or, if no member was
+    ever known, no log covers the whole collection); or if offsets advanced while a log has a gap.
     """
     since_ms = max((row["to_ms"] or 0 for row in group.tables["memberships"]), default=0)
     listed_by, listed_ms = outsiders.last_listed(group)
@@ -147,7 +150,7 @@ def _gap_of_all(group: GroupSnapshot) -> Unknown | None:
 
 
 def _compare_online(group: GroupSnapshot) -> ComparisonResult:
-    """Compare a group with members, and note the queues that no member holds."""
+    """Compare a group with members, and record the queues that no member holds."""
     if dumps.is_system_group(group.consumer_group):
         return ComparisonResult(verdicts.UNKNOWN, verdicts.SYSTEM)
     if {row["client_id"] for row in group.members} <= assigned_members(group):
@@ -162,7 +165,7 @@ def _compare_online(group: GroupSnapshot) -> ComparisonResult:
     if why is not None:
         return unknown(result, Unknown(verdicts.IDS_REWRITTEN, "", why, ""))
     unheld: Iterable[UnownedQueue] = ()
-    # what an uncollected broker would show may be a change
+    # an uncollected broker might show a change
     if result.reason not in NOT_MODELLED and not depends_on_missing(group):
         unheld = unowned_queues(group, prediction, observed)
     silent = unanswered_round(group, prediction, observed)
@@ -172,7 +175,7 @@ def _compare_online(group: GroupSnapshot) -> ComparisonResult:
 def _compare_with_ledger(
     group: GroupSnapshot, prediction: Prediction, observed: list[Observation]
 ) -> ComparisonResult:
-    """Compare the observations with the ledger, whatever the files cover."""
+    """Compare the observations with the ledger, regardless of coverage."""
     reason = unpredictable(group)
     if reason is not None:
         return ComparisonResult(verdicts.UNKNOWN, reason)
@@ -219,15 +222,15 @@ def _differences(
 ) -> Iterator[Difference]:
     """Yield observations that fit no possible state of the ledger at their time.
 
-    Nothing is held against an observation at whose time too many states are possible.
+    An observation at a time with too many possible states counts as fitting.
 
     Args:
         group: its snapshot.
         prediction: its ledger.
         observed: the observations, in order of time.
         modes: the modes of its topics.
-        start_ms: when the last round began; before it, nothing is held against a topic of which
-            it is unknown whether it was popped.
+        start_ms: when the last round began; before it, topics whose mode is unknown count as
+            fitting.
     """
     unreadable, go = unreadable_topics(group), dumps.go_clients(group)
     for observation in observed:
@@ -247,10 +250,11 @@ def _is_contradiction(
     difference: Difference,
     unknown_queues: set[MessageQueue],
 ) -> bool:
-    """Return whether more than a change that is under way explains the difference.
+    """Return whether a change that is under way does not explain the difference.
 
-    Within one, a lock, a suspension, a client id of two processes or an older view may, and so may
-    a state that the ledger lacks because a file does, as where a queue is in none of them.
+    During a change, a lock, a suspension, a duplicate client id or an older view may explain it,
+    and so may a state that is missing from the ledger because a file is missing, as when no state
+    contains the queue.
     """
     if prediction.changing(difference.at_ms, difference.at_ms + COMMAND_MS) is None:
         return True
@@ -284,7 +288,7 @@ def _changes(
 
 
 def _unsettled(prediction: Prediction, round_: list[Observation]) -> Unsettled | None:
-    """Return the difference that came longest after a change in progress; None: nothing."""
+    """Return the difference that came longest after a change in progress, if any."""
     unsettled: list[Unsettled] = []
     for at_ms, at_once in groupby(round_, key=lambda observation: observation.at_ms):
         change = prediction.changing(at_ms, at_ms + COMMAND_MS)
@@ -305,8 +309,8 @@ def _agreed_ms(
     """Return the time from which the last round agrees with the ledger after changes under way.
 
     This covers only changes that appear in dumps but not in logs; None if there were none, or if it
-    does not agree. Such a change happened at any time since the previous dump, and a member that
-    holds the queues of the new state has seen it.
+    does not agree. Such a change may have happened at any time since the previous dump, and a
+    member that holds the queues of the new state has seen it.
     """
     under_way = prediction.under_way(round_[0].at_ms)
     if not under_way or not all(evidence.shown_by_dumps(group, epoch) for epoch in under_way):
@@ -326,7 +330,7 @@ def _unknown_if_uncovered(
     observed: list[Observation],
     result: ComparisonResult,
 ) -> ComparisonResult:
-    """Return the result, UNKNOWN if the collected files cannot support it."""
+    """Return the result, changed to UNKNOWN if the collected files do not support it."""
     if result.verdict not in (verdicts.EQUAL, verdicts.SHARED, verdicts.DIFFERS):
         return result
     since_ms = result.last_round_ms if result.verdict == verdicts.DIFFERS else None
@@ -341,7 +345,7 @@ def _unknown_if_uncovered(
 def _certain_differences(
     group: GroupSnapshot, observed: list[Observation], differences: Iterable[Difference]
 ) -> Iterator[Difference]:
-    """Yield the differences that nothing unknown at their time may explain."""
+    """Yield the differences that no unknown fact at their time could explain."""
     modes = request_modes(group, observed)
     for at_ms, at_once in groupby(differences, key=lambda difference: difference.at_ms):
         if gap_of(group, CAUSES, Finding("", first_ms=at_ms, last_ms=at_ms)) is None:
@@ -349,7 +353,7 @@ def _certain_differences(
 
 
 def unknown(result: ComparisonResult, gap: Unknown) -> ComparisonResult:
-    """Return the result as UNKNOWN because of missing evidence."""
+    """Return the result changed to UNKNOWN because of missing evidence."""
     return ComparisonResult(
         verdicts.UNKNOWN,
         gap.reason,
@@ -391,7 +395,9 @@ def _verdict(
 
 
 def _agreement(round_: list[Observation], prediction: Prediction) -> tuple[verdicts.Verdict, str]:
-    """Return verdict and reason if nothing differs; only clients and proxies show who pops what."""
+    """Return the verdict and reason if nothing differs, since only clients and proxies show who
+    pops what.
+    """
     if not prediction.shares(round_[-1].at_ms):
         return verdicts.EQUAL, ""
     if any(isinstance(observation, ClientObservation) for observation in round_):

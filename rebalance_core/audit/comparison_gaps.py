@@ -1,4 +1,4 @@
-"""Assumptions behind a comparison that no file confirms."""
+"""Finds the assumptions behind a comparison that no file confirms."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from rebalance_core.model.timeline import Timeline, Unknown
 from rebalance_core.model.verdicts import LOG_ENDED
 
 Modes = Mapping[str, Timeline[None]]
-"""By topic, whether the ledger is known to have its request mode at a time."""
+"""The times at which the ledger is known to have each topic's request mode."""
 
 
 def gaps(
@@ -36,7 +36,7 @@ def gaps(
     differences: Sequence[Difference],
     differs_since_ms: int | None,
 ) -> Iterator[Unknown]:
-    """Yield the evidence that a group's verdict needs and no file contains.
+    """Yield the evidence that a group's verdict needs but no file contains.
 
     Args:
         group: its snapshot.
@@ -50,7 +50,7 @@ def gaps(
         gap = evidence.unlogged_unless_listed(group)
     else:
         ended = logs_gap(group, differs_since_ms, differs_since_ms)
-        # no line shows what came after a log ended
+        # no line shows what happened after a log ended
         by_end = ended is not None and ended.reason == LOG_ENDED
         gap = ended if by_end else evidence.unlogged(group)
     if gap is None and differs:
@@ -81,8 +81,8 @@ def gaps(
 
 
 def _mode_unstated(name: GroupSnapshot, differences: Iterable[Difference]) -> str:
-    """Return a member that holds a queue which should be popped but did not report its mode, so the
-    group's mode may not apply to it; empty: there is none.
+    """Return a member that holds a queue that should be popped but did not report its mode, so that
+    the group's mode may not apply to it; empty if there is none.
     """
     dumped = {row["client_id"] for row in name.facts["DUMP"] if row["client_id"]}
     members = {row["client_id"] for row in name.tables["memberships"]}
@@ -105,7 +105,8 @@ def _mode_unsure(
 ) -> str:
     """Return a topic that no member of the last round pops although it should, or the reverse.
 
-    Its mode may have changed without a log line. Empty if there is no such topic.
+    The topic's mode may have changed without a log line. Return an empty string if there is no such
+    topic.
     """
     if all_proxied(name.members):
         return ""
@@ -189,8 +190,9 @@ def _brokers_unshown(
 
 
 def request_modes(name: GroupSnapshot, observed: Iterable[Observation]) -> Modes:
-    """Return the topics whose mode is unknown for a time, because only the first evidence after a
-    change dates it: from the last client that was seen to pop a topic until it was pulled again.
+    """Return the topics whose mode is unknown for a time, because only the first later evidence
+    dates a change: from the last client that was seen popping a topic until the topic was pulled
+    again.
     """
     clients = [
         observation for observation in observed if isinstance(observation, ClientObservation)

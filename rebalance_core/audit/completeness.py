@@ -1,6 +1,4 @@
-"""The files collected for an audit run, and findings about missing files: incomplete is never
-green.
-"""
+"""Checks which files were collected for an audit run; an incomplete collection is never green."""
 
 from __future__ import annotations
 
@@ -66,7 +64,7 @@ def find_incomplete(group: ClusterSnapshot) -> Iterator[Finding]:
 
 
 def find_no_coverage(group: ClusterSnapshot) -> Iterator[Finding]:
-    """Yield at most one finding: a collection whose tables have no coverage."""
+    """Yield a finding if the tables of the collection have no coverage."""
     if not group.run.coverage.known and group.facts["BROKER_FILE"]:
         yield Finding(
             "The tables have no coverage, so the audit cannot know which times the files cover "
@@ -93,9 +91,9 @@ def incomplete_brokers(group: ClusterSnapshot) -> Iterator[Finding]:
 
 
 def missing_brokers(group: ClusterSnapshot) -> dict[str, Finding | None]:
-    """Return the brokers without collected files, or without new ones, each with its finding.
+    """Return the brokers without collected files, or without recent ones, each with its finding.
 
-    None: its broker.log is there and cannot be read, which is a finding of `files_not_read`.
+    The finding is None if a broker.log exists but cannot be read, which `files_not_read` reports.
     """
     facts, run = group.facts, group.run
     unread = {
@@ -207,7 +205,7 @@ def missing_dumps(group: ClusterSnapshot) -> Iterator[Finding]:
 
 
 def files_not_read(rows: Iterable[NotReadFact]) -> Iterator[Finding]:
-    """Yield a finding for each group of similar files that state nothing."""
+    """Yield a finding for each group of similar files that could not be read."""
     alike: dict[tuple[str, ...], list[NotReadFact]] = {}
     for row in rows:
         details = row["details"]
@@ -279,7 +277,7 @@ def not_collected(rows: Iterable[NotCollectedFact]) -> Iterator[Finding]:
 
 
 def renamed_groups(rows: Iterable[GroupRenamedFact]) -> Iterator[Finding]:
-    """Yield at most one finding: groups that have different names in logs and dumps."""
+    """Yield a finding if groups have different names in logs and dumps."""
     named = [
         f"{row['details']['in_logs']} ({row['details']['log']} and other logs) has the client ids "
         f"of {row['details']['group']} ({row['details']['dump']})"
@@ -298,7 +296,7 @@ def renamed_groups(rows: Iterable[GroupRenamedFact]) -> Iterator[Finding]:
 
 
 def missing_exports(group: ClusterSnapshot) -> Iterator[Finding]:
-    """Find the stores that brokers keep in RocksDB and that were not exported, or only long ago."""
+    """Yield the stores that brokers keep in RocksDB and that were not exported recently."""
     facts, run = group.facts, group.run
     made = (row["last_ms"] for row in group.dumps if row["command"] == PROGRESS)
     progress = max(made, default=0)
@@ -341,9 +339,9 @@ def missing_exports(group: ClusterSnapshot) -> Iterator[Finding]:
 
 
 def lost_kinds(kinds: Sequence[str]) -> Iterator[Finding]:
-    """Yield at most one finding: kinds of files that the previous run read, and this one lacks.
+    """Yield a finding if this run lacks kinds of files that the previous run read.
 
-    `missing_dumps` has the others.
+    `missing_dumps` reports the other kinds.
     """
     kinds = [kind for kind in kinds if not any({kind} <= {*some} <= {*kinds} for some in _ASKED)]
     if kinds:
@@ -356,7 +354,7 @@ def lost_kinds(kinds: Sequence[str]) -> Iterator[Finding]:
 
 
 def old_collection(group: ClusterSnapshot) -> Iterator[Finding]:
-    """Yield at most one finding: a collection that ends earlier than allowed."""
+    """Yield a finding if the collection ends earlier than allowed."""
     run, not_before_ms = group.run, group.not_before_ms
     if not_before_ms is not None and run.end_ms < not_before_ms:
         late = _hours(not_before_ms - run.end_ms)
@@ -408,7 +406,7 @@ def _incomplete(what: str, evidence: Mapping[str, object], **where: Any) -> Find
 
 
 def _newest_of_brokers(group: ClusterSnapshot) -> dict[str, dict[str, int]]:
-    """Return the newest time of each kind of file by broker; dumps have the kind ``dump``."""
+    """Return the latest time of each kind of file by broker; dumps have the kind ``dump``."""
     newest: dict[str, dict[str, int]] = {}
     for row in group.facts["BROKER_FILE"]:
         kinds = newest.setdefault(row["broker_name"], {})

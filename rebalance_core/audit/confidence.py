@@ -1,4 +1,4 @@
-"""Findings as far as the evidence bears them out: for information where something is unknown."""
+"""Lowers findings to INFO where the evidence is incomplete or a state has ended."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ if TYPE_CHECKING:
 def borne_out(
     rule: Rule, group: GroupSnapshot, findings: Iterable[Finding], verdict: str
 ) -> Iterator[Finding]:
-    """Yield a rule's findings on a group, for information where something they rest on is unknown
-    or a state has ended.
+    """Yield a rule's findings about a group, as INFO if their evidence is incomplete or the state
+    has ended.
 
     Args:
-        rule: whose.
-        group: its snapshot.
+        rule: the rule.
+        group: the group's snapshot.
         findings: the rule's findings.
-        verdict: the group's verdict: EQUAL shows that all members use the assumed strategy.
+        verdict: the group's verdict, of which EQUAL shows that all members use the assumed
+            strategy.
     """
     for finding in findings:
         reads = rule.reads if finding.reads is None else finding.reads
@@ -44,7 +45,7 @@ def borne_out(
 
 
 def borne_out_in_cluster(rule: Rule, findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Yield a rule's findings on the cluster as a whole, as `borne_out` does."""
+    """Yield a rule's findings about the cluster as a whole, as `borne_out` does."""
     for finding in findings:
         yield _as_known(rule, finding, finding.ended_by, ())
 
@@ -52,7 +53,7 @@ def borne_out_in_cluster(rule: Rule, findings: Iterable[Finding]) -> Iterator[Fi
 def _as_known(
     rule: Rule, finding: Finding, shown_by: str, gaps: Iterable[Unknown | None]
 ) -> Finding:
-    """Return the finding, as INFO if its end is shown or one of the gaps applies."""
+    """Return the finding, as INFO if there is evidence of its end or one of the gaps applies."""
     if finding.last_ms is not None and shown_by:
         return _ended(rule, finding, finding.last_ms, shown_by)
     if (finding.severity or rule.severity) == INFO:

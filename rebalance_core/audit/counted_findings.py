@@ -1,4 +1,4 @@
-"""Selection and order of the findings that are counted, kept and shown."""
+"""Counts findings, and decides which are kept and shown, in which order."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ SHOWN_FIRST = ("rule_id", *_PLACE, "summary", "cluster", "first_ms", "last_ms", 
 
 
 def count_findings(findings: Iterable[FindingsRow]) -> list[Count]:
-    """Return how many there are by rule, severity and acceptance, in this order."""
+    """Return the number of findings by rule, severity and acceptance, in this order."""
     counted = Counter(
         (row["rule_id"], row["severity"], row["accepted"] is not None) for row in findings
     )
@@ -57,7 +57,7 @@ def count_findings(findings: Iterable[FindingsRow]) -> list[Count]:
 
 
 def count_causes(findings: Iterable[FindingsRow]) -> dict[str, int]:
-    """Return the number of causes of the open findings, by the gravest severity of each cause's
+    """Return the number of causes of the open findings, by the worst severity among each cause's
     consequences.
     """
     rows = [row for row in findings if row["accepted"] is None]
@@ -75,7 +75,7 @@ def is_open(finding: FindingsRow) -> bool:
 
 
 def to_accept(findings: Iterable[FindingsRow]) -> list[ToAccept]:
-    """Return entries that accept the open findings (`accepted_findings.ToAccept`), each once."""
+    """Return the distinct entries that accept the open findings (`accepted_findings.ToAccept`)."""
     named: dict[tuple[object, ...], ToAccept] = {}
     for row in filter(is_open, findings):
         names: ToAccept = {
@@ -120,7 +120,7 @@ def _by(names: Iterable[str]) -> Callable[[Mapping[str, object]], tuple[Any, ...
 
 
 def _order(names: Iterable[str]) -> Callable[[Mapping[str, object]], tuple[Any, ...]]:
-    """Open findings first, then by severity, then by these columns."""
+    """Return a sort key: open findings first, then by severity, then by these columns."""
     rest = _by(names)
     return lambda row: (row["accepted"] is not None, _RANK.get(row["severity"], 0), *rest(row))
 

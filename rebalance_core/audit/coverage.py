@@ -1,4 +1,4 @@
-"""The periods that the collected files cover, as a timeline per log."""
+"""Derives the periods that the collected files cover, as a timeline per log."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 LOG_SILENT_MS = MINUTE_MS
 """A running broker logs at least one line per minute: it registers with the name servers."""
 CLIENT_SILENT_MS = 50 * SECOND_MS
-"""A client that runs writes more often than that: it commits every 5 s, or delays its pulls."""
+"""A running client logs more often than this, because it commits every 5 s or delays its pulls."""
 
 
 class Process(Enum):
@@ -55,9 +55,9 @@ class LogSpan:
 
     Attributes:
         from_ms: its first line; to_ms: its last line.
-        from_start: the process started with it and logged nothing right before.
-        steady: the log has lines at all times.
-        torn: lines were refused, which may contain facts that the stretch lacks.
+        from_start: whether the process started at its begin and logged nothing just before.
+        steady: whether the log has lines at all times.
+        torn: whether lines were refused, which may contain facts that the stretch lacks.
     """
 
     from_ms: int
@@ -72,11 +72,11 @@ class CollectedLog:
     """The stretches of a log that were collected, in order.
 
     Attributes:
-        file: which log.
-        spans: its stretches, apart from one another.
-        down: its process is down at the end, so that the log may end.
-        begun: the log has all since its process first started.
-        silent_ms: its process runs for so long after its last line without writing another.
+        file: the log.
+        spans: its stretches, which do not touch.
+        down: whether its process is down at the end, so that the log may end.
+        begun: whether the log is complete since its process first started.
+        silent_ms: how long its process may run after its last line without writing another.
     """
 
     file: LogFile
@@ -87,12 +87,12 @@ class CollectedLog:
 
     @property
     def end_ms(self) -> int:
-        """Return when its last line was written; 0: it has none."""
+        """Return when its last line was written, 0 without lines."""
         return self.spans[-1].to_ms if self.spans else 0
 
     @property
     def torn(self) -> bool:
-        """Return whether lines of it were refused."""
+        """Return whether any of its lines were refused."""
         return any(span.torn for span in self.spans)
 
     @cached_property
@@ -170,7 +170,7 @@ class Coverage:
 
     @property
     def logged_until(self) -> int | None:
-        """Return when the first log of a broker that is up ends; None: none was collected."""
+        """Return when the first log of a running broker ends, or None if none was collected."""
         ends = (log.end_ms for log in self.brokers.values() if log.spans and not log.down)
         return min(ends, default=None)
 
@@ -182,11 +182,11 @@ class Coverage:
                 yield self.clocks[folder].where_known(RUNS)
 
     def clock_error_ms(self, from_ms: int, to_ms: int | None = None) -> int:
-        """Return how far off times may be that are known so well.
+        """Return the possible error of times dated by clients' clocks in this period.
 
         Args:
             from_ms: the first moment.
-            to_ms: the last; None: the first.
+            to_ms: the last moment; None for the first.
         """
         until_ms = from_ms if to_ms is None else to_ms
         return max(
@@ -205,12 +205,12 @@ class Coverage:
         return tuple(clock for clock in self.clocks.values() if clock != exact)
 
     def ends(self, broker: str) -> int:
-        """Return when the broker's log ends; 0: none was collected."""
+        """Return when the broker's log ends, 0 if none was collected."""
         return self.brokers[broker].end_ms if broker in self.brokers else 0
 
 
 def name_servers_tell(rows: Iterable[CoverageRow], at_ms: int) -> bool:
-    """Return False if the name servers' logs end before that, when a broker may be back."""
+    """Return False if the name servers' logs end earlier, in which case a broker may be back."""
     ends = [row["to_ms"] for row in rows if row["kind"] == "namesrv_log" and row["to_ms"]]
     return not ends or max(ends) + LOG_SILENT_MS >= at_ms
 
@@ -220,7 +220,7 @@ def coverage_of(
     folders: Mapping[str, Iterable[str]],
     down: Container[str] = frozenset(),
 ) -> Coverage:
-    """Return the coverage of one cluster.
+    """Return the coverage of a cluster.
 
     Args:
         rows: the table's rows; empty: unknown.
@@ -268,15 +268,16 @@ def coverage_of(
 
 
 MOST_ERROR_MS = MINUTE_MS
-"""With a larger error than this, times do not show the order of events: it exceeds the interval
-between passes."""
+"""With a larger error, times do not show the order of events, because it exceeds the interval
+between passes.
+"""
 _DATING = {
     "broker_log": "brokers",
     "client_log": "clients",
     "namesrv_log": "namesrv",
     ADMIN: ADMIN,
 }
-"""Sources that date events, with the folder; the copy of a store dates none."""
+"""The sources that date events, with their folders; copies of stores date none."""
 
 
 def _clocks(
@@ -302,7 +303,7 @@ def _clocks(
 
 
 def _clock_of(rows: list[CoverageRow]) -> Timeline[int] | None:
-    """Return how far off a host's times may be; None: not at all, if known."""
+    """Return the possible error of a host's times, or None if there is none."""
     errors = {_error_of(row) for row in rows}
     if errors == {0}:
         return None
@@ -325,7 +326,7 @@ def _error_of(row: CoverageRow) -> int | Unknown:
 
 
 UNSURE_MS = 14 * HOUR_MS
-"""The possible error of a clock that no evidence confirms: a wrong zone."""
+"""The possible error of a clock without evidence, a wrong time zone."""
 
 
 def _named_errors(rows: Iterable[CoverageRow]) -> Iterator[tuple[int, int]]:
@@ -340,7 +341,7 @@ def _named_errors(rows: Iterable[CoverageRow]) -> Iterator[tuple[int, int]]:
 
 
 STORES_APART_MS = 30_000
-"""All brokers' stores are copied within this time."""
+"""The longest time in which all brokers' stores are copied."""
 
 
 def _offset_stores(
@@ -396,7 +397,7 @@ def _clock(row: CoverageRow) -> str:
 def _name_servers(rows: Iterable[CoverageRow]) -> CollectedLog:
     """Return `Coverage.name_servers`, which start before their cluster's brokers.
 
-    A name server that writes little may have ended early, so its silence proves nothing; brokers
+    A name server that writes little may have ended early, so its silence proves nothing. Brokers
     whose own logs continue from there were up.
     """
     rows = list(rows)
@@ -443,7 +444,7 @@ def logs_of(rows: Iterable[CoverageRow], kind: str) -> dict[str, list[LogSpan]]:
 
 
 def _joined(stretches: Iterable[LogSpan], apart_ms: int = LOG_SILENT_MS) -> Iterator[LogSpan]:
-    """Yield stretches of several logs, joined if they are no further apart than this."""
+    """Yield stretches of several logs, joining those that are at most this far apart."""
     current: LogSpan | None = None
     for stretch in sorted(stretches, key=lambda s: (s.from_ms, s.to_ms)):
         if current is None:

@@ -1,4 +1,4 @@
-"""A queue whose observed owners differ from the prediction, and the likely reason."""
+"""Explains queues whose observed owners differ from the prediction."""
 
 from __future__ import annotations
 
@@ -44,12 +44,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Unsettled:
-    """Queues that differ from the prediction while a change may not have reached all members.
+    """Queues that differ from the prediction at a time when a change may not have reached all
+    members.
 
     Attributes:
         change_ms: the change, epoch ms.
-        seen_ms: the last look that differed, epoch ms.
-        queues: how many differed then.
+        seen_ms: the last observation that differed, epoch ms.
+        queues: how many queues differed then.
     """
 
     change_ms: int
@@ -59,12 +60,12 @@ class Unsettled:
 
 @dataclass(frozen=True, slots=True)
 class Lateness:
-    """The simulated latencies' verdict on queues that have not settled.
+    """How the simulated latencies judge queues that have not settled.
 
     Attributes:
-        words: for the summary; begins with a space.
+        words: text for the summary, which begins with a space.
         evidence: what was compared.
-        late: later than every simulated future.
+        late: whether the queues are later than in every simulated future.
     """
 
     words: str
@@ -73,11 +74,11 @@ class Lateness:
 
 
 def lateness(group: GroupSnapshot, unsettled: Unsettled) -> Lateness | None:
-    """Return how late the queues are; None where ``propagation`` has no row of the change.
+    """Return how late the queues are, or None if ``propagation`` has no row for the change.
 
-    The windows of the ledger hold for every future, lost notifications left out. The simulation
-    shows how usual such a delay is: within its range it is what the change does, beyond it few
-    futures or none of them are so late.
+    The windows of the ledger cover every future without lost notifications. The simulation shows
+    how common such a delay is: within its range it is an effect of the change, while beyond it few
+    futures or none are so late.
     """
     row = next(
         (row for row in group.tables["propagation"] if row["change_ms"] == unsettled.change_ms),
@@ -117,7 +118,7 @@ def _seconds(span_ms: int) -> str:
 
 
 FOREIGN_CLIENTS = 2
-"""One holder alone fits many strategies."""
+"""A single holder would fit many strategies."""
 NEAR_MS = ORDER_LOCK_MS
 """Observations and log entries this close together count as simultaneous."""
 
@@ -137,7 +138,7 @@ class Allocations:
             if holds(row, at_ms)
         }
         self.members = tuple(
-            # cidAll: a member that does not subscribe to the topic counts too
+            # cidAll includes members that do not subscribe to the topic
             row["client_id"]
             for row in group.tables["memberships"]
             if holds(row, at_ms)
@@ -151,7 +152,8 @@ class Allocations:
     def divided(
         self, strategy: str, queues: Sequence[MessageQueue], clients: Sequence[str]
     ) -> Owners:
-        """Return the owners of these queues, divided among these clients by each language's rules.
+        """Return the owners of these queues, allocated among these clients by the rules of each
+        language.
 
         Empty if the strategy cannot allocate them, or if a client's rules are unknown.
         """
@@ -181,7 +183,7 @@ class Allocations:
 
 
 class Explanations:
-    """Explain the observations of one time; answers for a whole topic are kept.
+    """Explains the observations of one time, caching answers for whole topics.
 
     Args:
         group: its snapshot.
@@ -209,7 +211,7 @@ class Explanations:
 
     @cached_property
     def duplicate_ids(self) -> set[str]:
-        """Client ids of two processes, now or within the life of a lost connection."""
+        """Client ids that two processes share, now or within the lifetime of a lost connection."""
         return duplicate_ids_at(self._case, self._at_ms, NEAR_MS)
 
     @cached_property
@@ -224,10 +226,11 @@ class Explanations:
         return ""
 
     def never_taken(self, difference: Difference) -> str:
-        """Return the owner-to-be of an unowned queue that was suspended before it took the queue.
+        """Return the expected owner of an unowned queue that was suspended before it took the
+        queue.
 
         This is also possible for a retry topic, which members learn of up to a minute after they
-        join; empty: none.
+        join. The result is empty if there is no such member.
         """
         if difference.live is not None:
             return ""
@@ -245,7 +248,7 @@ class Explanations:
         return ""
 
     def _suspended_since(self, row: MembershipsRow) -> int:
-        """Return when the suspension began that a membership is part of."""
+        """Return when the suspension that covers a membership began."""
         process = row["client_id"], row["channel_id"]
         since_ms = row["from_ms"]
         before = {
@@ -281,7 +284,7 @@ class Explanations:
         return ""
 
     def _older_view(self, topic: str) -> EpochsRow | None:
-        """Return the newest earlier epoch whose ownership of a topic equals the live ownership.
+        """Return the latest earlier epoch whose ownership of a topic equals the live ownership.
 
         It counts where the unheld queues had no owner in the epoch or did not exist:
         each queue shows on its own whether a member still holds what it held before.
@@ -354,21 +357,21 @@ class Explanations:
         return ""
 
     def _allocates(self, strategy: str, topic: str, live: Mapping[MessageQueue, str]) -> bool:
-        """Return True if the strategy assigns these queues to their holders, or unheld ones to
+        """Return True if the strategy assigns these queues to their holders, and unheld queues to
         no client.
         """
         owners = self._allocations.owners(strategy, topic, self._allocations.members)
         return bool(owners) and all(fits(live[q] or None, owners.get(q, ())) for q in live)
 
     def _stated(self, members: Iterable[MembershipsRow]) -> set[str]:
-        """Return the strategies that members are set to, each in the form of the member's
-        client.
-        """
+        """Return the configured strategies of members, each in the form of the member's client."""
         return set(map(stated_strategies(self._case), members))
 
     @cached_property
     def _live(self) -> Mapping[str, Mapping[MessageQueue, str]]:
-        """Return, by topic, the holder of each queue observed around that time; empty: no owner."""
+        """Return, by topic, the holder of each queue observed around that time, empty without an
+        owner.
+        """
         live: dict[str, dict[MessageQueue, str]] = {}
         begin = bisect_left(
             self._observed, self._at_ms - NEAR_MS, key=lambda observation: observation.at_ms
@@ -402,8 +405,8 @@ class Explanations:
         }
 
     def _allocated_by_lists(self, topic: str) -> list[tuple[str, Owners]]:
-        """Allocate a topic by each of the other lists; yields the allocation and words on
-        the list.
+        """Return a topic's allocation under each of the other lists, with a description of the
+        list.
         """
         strategies = self._stated(self._case.members)
         if len(strategies) != 1:
@@ -418,7 +421,7 @@ class Explanations:
 
 
 def fits(holder: str | None, owners: Sequence[str]) -> bool:
-    """Return True if the holder, a client id or its address, is an owner; None fits an unowned
+    """Return True if the holder, a client id or its address, is an owner; None matches an unowned
     queue.
     """
     if holder is None:
@@ -457,16 +460,17 @@ CLASSES = {
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A queue at one time: who should hold it, who does.
+    """A queue's expected and observed holders at one time.
 
     Attributes:
-        predicted: client ids of the ledger; empty: no owner.
-        live: the holder, a client id or the part before its ``@``; None: no owner, or not `asked`.
-        asked: the client whose answer this is, or the first that should hold the queue.
-        unheld: the dump shows it without a holder.
-        why: one of `CLASSES`; note: a few words on it.
-        view: the causes of the earlier epoch whose ownership is live; empty: of none.
-        cause: the logged event that explains it for now; empty: none.
+        predicted: client ids in the ledger; empty without an owner.
+        live: the holder, a client id or the part before its ``@``; None if there is no owner, or
+            not `asked`.
+        asked: the client that answered, or the first that should hold the queue.
+        unheld: whether the dump shows it without a holder.
+        why: one of `CLASSES`; note: a short remark on it.
+        view: the causes of the earlier epoch whose ownership is live, if any.
+        cause: the logged event that explains it for now, if any.
     """
 
     queue: MessageQueue
@@ -494,7 +498,9 @@ class Refusals:
         self._starts = RefusedStarts(group)
 
     def reasons(self, difference: Difference) -> Iterator[tuple[str, str]]:
-        """Yield the classes, with words, that the broker's log and the client's give a queue."""
+        """Yield the classes, with descriptions, that the logs of the broker and the client give a
+        queue.
+        """
         from_ms, to_ms = difference.at_ms - NEAR_MS, difference.at_ms + NEAR_MS
         for row in self._locks.get(difference.queue, ()):
             if row["first_ms"] <= to_ms and row["last_ms"] >= from_ms:
@@ -549,7 +555,7 @@ def _reasons(
     prediction: Prediction,
     refusals: Refusals,
 ) -> Iterator[tuple[str, str]]:
-    if explanations.duplicate_ids:  # every member's share depends on how often an id is listed
+    if explanations.duplicate_ids:  # how often an id is listed affects every member's share
         yield DUPLICATE_ID, f"{min(explanations.duplicate_ids)} is used by two processes"
     if note := explanations.never_taken(difference):
         yield SUSPENDED, note

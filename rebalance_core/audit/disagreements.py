@@ -1,4 +1,4 @@
-"""Disagreements between observations and the ledger."""
+"""Finds disagreements between observations and the ledger."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def disagreements(
     Queues that the ledger does not know are included.
 
     Args:
-        observation: what one client or one queue shows.
+        observation: the observation of a client or a queue.
         prediction: the ledger.
-        views: moments whose members and routes a member may know then (`Prediction.views`). Each
-            member allocates by its own view, and a queue has no holder while it changes hands.
+        views: moments whose members and routes a member may know at that time (`Prediction.views`).
+            Each member allocates by its own view, and a queue has no holder while it changes hands.
     """
     if isinstance(observation, ClientObservation):
         yield from _of_client(observation, prediction, views)
@@ -98,8 +98,8 @@ def is_certain(observation: Observation, prediction: Prediction, views: Sequence
 
 
 def let_go(difference: Difference, unreadable: Mapping[str, int], go: set[str]) -> bool:
-    """Return True if only Go clients should hold the queue of a topic without a readable queue:
-    they give it up, whereas the ledger follows Java's clients.
+    """Return True if only Go clients should hold the queue of a topic without a readable queue,
+    which they give up although the ledger, following Java's clients, keeps it.
     """
     since_ms = unreadable.get(difference.queue.topic)
     late = since_ms is not None and since_ms <= difference.at_ms

@@ -37,17 +37,17 @@ def by_topic(rows: list[OfQueue]) -> dict[str, list[OfQueue]]:
 
 
 def seen_ms(row: Dumped) -> int:
-    """Return when a dump showed it."""
+    """Return when a dump showed the row."""
     return row["observed_ms"]
 
 
 def first_stated(fact: Fact) -> int:
-    """Return when it was first stated."""
+    """Return when the fact was first stated."""
     return fact["first_ms"]
 
 
 def last_stated(fact: Fact) -> int:
-    """Return when it was last stated."""
+    """Return when the fact was last stated."""
     return fact["last_ms"]
 
 
@@ -60,7 +60,9 @@ def fresh(
 
 
 def held_over_time(group: GroupSnapshot) -> dict[tuple[str, MessageQueue], list[HeldQueueFact]]:
-    """Return by client and queue how the client's own dumps show the queue, in order of time."""
+    """Return the states of each queue in the client's own dumps, in order of time, by client and
+    queue.
+    """
     return grouped(
         fresh(group, group.facts["HELD_QUEUE"], last_stated),
         lambda fact: (fact["client_id"], queue_of(fact)),
@@ -68,7 +70,7 @@ def held_over_time(group: GroupSnapshot) -> dict[tuple[str, MessageQueue], list[
 
 
 def whole_answers(group: GroupSnapshot) -> dict[str, list[int]]:
-    """Return by client when it answered with all of its queues, epoch ms."""
+    """Return when each client answered with all of its queues, epoch ms."""
     answers: dict[str, list[int]] = {}
     for row in group.facts["DUMP"]:
         details = row["details"]
@@ -113,7 +115,7 @@ def is_steady(fact: Fact) -> bool:
 
 
 def lasts(fact: Fact) -> bool:
-    """Return True if each pass stated the fact, for longer than any transient."""
+    """Return True if each pass stated the fact for longer than any transient lasts."""
     return is_steady(fact) and bool(fact["last_ms"] - fact["first_ms"] > PERSISTENT_MS)
 
 

@@ -1,6 +1,4 @@
-"""Client ids that appear in the member list more than once, according to logs and brokers'
-lists.
-"""
+"""Finds client ids that appear in a member list more than once, in logs and brokers' lists."""
 
 from __future__ import annotations
 
@@ -21,9 +19,9 @@ if TYPE_CHECKING:
     from rebalance_core.contracts.rows import MembershipsRow
 
 HALF_OPEN_MS = CHANNEL_EXPIRY_MS + CHANNEL_SCAN_MS
-"""A dead channel is removed by then."""
+"""The longest time before a broker removes a dead channel."""
 MANY = 3
-"""This many entries of one id do not come from a single reconnect."""
+"""From this many entries of an id on, they are not the result of a single reconnect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +86,9 @@ def _overlaps(client_id: str, rows: list[MembershipsRow]) -> list[DuplicateId]:
 
 
 def _as_seen(group: GroupSnapshot, duplicate: DuplicateId) -> DuplicateId:
-    """Return the duplicate, its older channel alive if a later dump still lists the address."""
+    """Return the duplicate, with its older channel marked alive if a later dump still lists the
+    address.
+    """
     if duplicate.last_ms is None:
         return duplicate
     still = {
@@ -110,7 +110,7 @@ def duplicate_ids_at(group: GroupSnapshot, at_ms: int, lost_ms: int) -> set[str]
 
 
 def is_crowded(group: GroupSnapshot, duplicate: DuplicateId) -> bool:
-    """Return True if every member was listed several times, as by a broker that thawed."""
+    """Return True if every member was listed several times, as by a broker that was frozen."""
     processes: dict[str, int] = {}
     for row in rows_in_epoch(group.tables["memberships"], duplicate.epoch):
         processes[row["client_id"]] = processes.get(row["client_id"], 0) + 1

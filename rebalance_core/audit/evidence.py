@@ -1,4 +1,4 @@
-"""Evidence for a group's members: the brokers' lists and the gaps in logs."""
+"""Judges the evidence for a group's members: the brokers' lists and the gaps in logs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def group_brokers(group: GroupSnapshot) -> set[str]:
 
 
 def shown_brokers(group: GroupSnapshot) -> set[str]:
-    """Return the brokers whose queues dumps show as the group's, whatever topics it has there."""
+    """Return the brokers whose queues dumps show as the group's, for any topic."""
     return {broker for _, broker in shown_pairs(group, retry=True)}
 
 
@@ -76,13 +76,13 @@ def contradicted(group: GroupSnapshot) -> bool:
 
 
 def newest_dump_ms(group: GroupSnapshot) -> int | None:
-    """Return when the group's newest dump was made; None: it has none."""
+    """Return when the group's latest dump was made, or None without a dump."""
     return max((row["first_ms"] for row in group.facts["DUMP"]), default=None)
 
 
 def end_of(group: GroupSnapshot) -> int:
-    """Return the time for which the state at the end is reported: that of the group's newest dump,
-    or of the last line of any server.
+    """Return the time for which the final state is reported: that of the group's latest dump, or of
+    the last line of any server.
     """
     newest_ms = newest_dump_ms(group)
     if newest_ms is not None:
@@ -100,8 +100,8 @@ def listed_now(group: GroupSnapshot, since_ms: int = 0) -> bool:
     Then neither a log nor a clock affects who the members are now.
 
     Args:
-        group: its snapshot.
-        since_ms: earlier lists do not count.
+        group: the group's snapshot.
+        since_ms: earlier lists are ignored.
     """
     until_ms = lists_hold_until(group)
     return until_ms is not None and max(end_of(group), since_ms) <= until_ms
@@ -121,8 +121,8 @@ def lists_hold_until(group: GroupSnapshot) -> int | None:
 
 
 def unlogged_unless_listed(group: GroupSnapshot, since_ms: int = 0) -> Unknown | None:
-    """Return why lines on members are missing; None if none are, or if the last round lists
-    them.
+    """Return why lines about members may be missing, or None if none are or the last round lists
+    the members.
     """
     gap = unlogged(group)
     if gap is None or gap is MAY_ASSIGN or contradicted(group):
@@ -134,7 +134,7 @@ def shown_by_dumps(group: GroupSnapshot, epoch: EpochsRow) -> bool:
     """Return True if only dumps show the event that began the epoch, so that it happened then or
     earlier.
 
-    Not so of a topic that is gone: no dump shows its queues any more.
+    This does not apply to a deleted topic, whose queues no dump shows any more.
     """
     rows = [*group.tables["cluster_events"], *group.tables["topics"]]
     begun = [row for row in rows if row["event_ms"] == epoch["from_ms"]]
@@ -146,7 +146,7 @@ def shown_by_dumps(group: GroupSnapshot, epoch: EpochsRow) -> bool:
 
 
 def unlogged(group: GroupSnapshot) -> Unknown | None:
-    """Return why lines on members may be missing, or None.
+    """Return why lines about members may be missing, or None.
 
     A member joined or left without a log line, or no file shows whether it rebalances its
     subscriptions.
@@ -238,7 +238,9 @@ def unlogged_end(group: GroupSnapshot) -> Unknown | None:
 
 
 def newest_lists(group: GroupSnapshot) -> dict[str, tuple[int, Counter[str]]]:
-    """Return by broker the time of its newest whole list, and how often it has each client id."""
+    """Return the time of each broker's latest complete list, and how often it contains each client
+    id.
+    """
     lists: dict[str, tuple[int, Counter[str]]] = {}
     for row in listings.broker_answers(group):
         broker, made_ms = row["asked_broker"], row["observed_ms"]

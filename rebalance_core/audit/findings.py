@@ -1,4 +1,4 @@
-"""The cluster and each group judged, as rows of ``findings`` and of ``group_verdicts``."""
+"""Judges the cluster and each group, in rows of ``findings`` and ``group_verdicts``."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Findings = list[tuple[Rule, Finding]]
 
 
 class Judged(TypedDict):
-    """The results for one group, by table; the rows have no cluster yet."""
+    """The results for a group by table; the rows have no cluster yet."""
 
     findings: list[FindingsBegun]
     group_verdicts: list[GroupVerdictsBegun]
@@ -53,7 +53,7 @@ class Standing(TypedDict):
 
 
 def run_rules(group: GroupSnapshot, accepted: Iterable[Acceptance] = ()) -> Judged:
-    """Return one group's rows of ``findings``, ingest's included, and ``group_verdicts``.
+    """Return a group's rows of ``findings``, including those of ingest, and ``group_verdicts``.
 
     For a system group, return only ingest's findings.
     """
@@ -123,7 +123,7 @@ def _by_rule(rule: Rule, group: GroupSnapshot, verdict: str) -> Findings:
 
 
 def rule_failed(what: str, group: GroupSnapshot, error: Exception) -> tuple[Rule, Finding]:
-    """Return the finding on a rule that raised an error."""
+    """Return the finding about a rule that raised an error."""
     where = traceback.extract_tb(error.__traceback__)[-1]
     return RULE_FAILED, Finding(
         f"{what} failed on {group.consumer_group}: {type(error).__name__}: {error}",
