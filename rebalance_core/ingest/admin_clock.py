@@ -34,7 +34,7 @@ NEVER_MS, EVER_MS = -(1 << 62), 1 << 62
 LINE_MS = 2 * SECOND_MS
 """Servers log whole seconds, and brokers learn of a change one after another."""
 ANSWERED_MS = 10 * SECOND_MS
-"""A dump has the time of its command's start; its answer comes some seconds later."""
+"""How long after the start of its command, which dates the dump, the answer may arrive."""
 SENT_MS = OFFSET_PERSIST_MS + SECOND_MS
 """Pulls also carry commits, before the client logs them."""
 WAITED_MS = 20 * SECOND_MS
@@ -60,13 +60,13 @@ DUMPS, STORES = "dumps", "stores"
 
 @dataclass(frozen=True, slots=True)
 class ClockOff:
-    """The clock of a machine that names files is off, or may be.
+    """The error, or possible error, of the clock of a machine that dates files by name.
 
     Attributes:
-        behind_ms: how far it is behind the others: the correction for its times.
-        error_ms: how far off a corrected time may still be; None: the files agree on no offset, and
-            no time is corrected.
-        compared: False if nothing that the files show has a time elsewhere.
+        behind_ms: how far it is behind the others, which is the correction of its times.
+        error_ms: the possible error of a corrected time; None if the files agree on no offset, so
+            that no time is corrected.
+        compared: whether other files date anything that these files show.
     """
 
     behind_ms: int
@@ -206,11 +206,11 @@ def _of_lists(
     lines: _Timelines,
     folders: Mapping[str, BrokerFolder],
 ) -> Iterator[Spans]:
-    """Yield the times that lists of members allow: by the broker's log listed members were there,
-    others not.
+    """Yield the times that member lists allow, at which the broker's log has exactly the listed
+    members.
 
-    Before the log begins and after it ends any member may have been there. A slave that was asked
-    has a list of its own.
+    Before the log begins and after it ends, any member may have been present. A queried slave has a
+    list of its own.
     """
     by_group: dict[tuple[str, str], list[str]] = {}
     for place, name in (witness for witness in lines.members if witness[1].startswith(MEMBER)):
@@ -261,10 +261,10 @@ def _of_commits(
     lines: _Timelines,
     folders: Mapping[str, BrokerFolder] | None = None,
 ) -> Iterator[Spans]:
-    """Yield the times that committed offsets allow: after the commit before, before the next.
+    """Yield the times that committed offsets allow: after the previous commit and before the next.
 
-    The commit itself may have come in a pull of a client that was killed, and be logged much later.
-    A slave's offsets are older than its copy.
+    A commit in a pull by a client that was then killed may be logged much later. A slave's offsets
+    are older than its copy.
     """
     for file in documents:
         at_ms = file.written_ms or 0

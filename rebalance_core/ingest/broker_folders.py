@@ -1,4 +1,4 @@
-"""The broker that each folder of ``brokers/`` belongs to; name servers that went silent."""
+"""Assigns each folder in ``brokers/`` to its broker, and finds name servers that became silent."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class BrokerDirectory:
             for broker_id, address in piece.values["addresses"].items():
                 self.names[address] = piece.values["broker_name"]
                 if piece.values.get("acting") and int(broker_id) == MASTER_ID:
-                    continue  # a slave that acts as master appears there, too
+                    continue  # a slave that acts as master also appears there
                 self._routes.setdefault(address, set()).add(int(broker_id) != MASTER_ID)
             self.known_brokers.add(piece.values["broker_name"])
         elif piece.kind == "server_settings":
@@ -139,7 +139,9 @@ class BrokerDirectory:
         return self._listed.get(address, [])
 
     def role(self, address: str) -> tuple[int, bool] | None:
-        """Return when an address's role was last stated, and if it was slave; None: unknown."""
+        """Return when an address's role was last stated and whether it was a slave, or None if
+        unknown.
+        """
         if address in self._listed:
             at_ms, slave, _ = max(enumerate(self._listed[address]), key=_when)[1]
             stood_in = address in self._as_slaves and self.names[address] in self.acting

@@ -1,4 +1,4 @@
-"""Compare hosts' clocks by moments that both sides log.
+"""Compares the clocks of hosts by moments that both sides log.
 
 A client visits the brokers one after the other, when it comes and when it goes: it is at the last
 of 16 brokers a second or more after the first, always by about as much. So a broker is compared by
@@ -387,7 +387,7 @@ def _offsets(
     order: Mapping[tuple[Host, Host], _Edge],
     naming: ClockOff | None = None,
 ) -> tuple[dict[Host, int], dict[Host, int], set[Host]]:
-    """Return how far each host's clock is behind most others, and all hosts that are compared.
+    """Return how far each host's clock is behind most others, and the hosts that were compared.
 
     Apart those of which as many say one thing as another: how far behind the first; and the hosts
     that are compared with others, not by the order of their own lines alone.
@@ -503,7 +503,7 @@ def _heard(broker: Marks, client: Marks) -> _Client:
 
 
 def _at_one_time(broker: Marks, host: Host) -> bool:
-    """Return True if all clients came to a broker at one time.
+    """Return True if all clients registered with a broker at the same time.
 
     It may have started, or have got their topics: that they were there before is no other clock.
     """
@@ -572,9 +572,9 @@ def _explained(ahead: Iterable[tuple[int, _Start]], clock_ms: int) -> set[_Start
 
 
 def _marks(parts: Iterable[LogPart]) -> dict[Host, dict[str, list[int]]]:
-    """Return by host the moments that others may have written, too, in order.
+    """Return, by host and in order, the moments that other hosts may also have logged.
 
-    A zone that lines are off by is corrected; brokers log clients' times as epoch times.
+    Lines in a wrong time zone are corrected; brokers log clients' times as epoch times.
     """
     marks: dict[Host, dict[str, list[int]]] = {}
     for part in parts:
@@ -595,7 +595,7 @@ def _marks(parts: Iterable[LogPart]) -> dict[Host, dict[str, list[int]]]:
 
 
 def _behind(broker: Marks, heard: _Client, starts_logged: bool, visits_ms: int) -> _Edge | None:
-    """Return how far the broker's clock is behind the client's; None: nothing shows it.
+    """Return how far the broker's clock is behind the client's, or None if no evidence shows it.
 
     A moment of the broker's log can be any of the client's with the same statement, and so any of
     these differences is possible at which no process is seen before it began. A difference is known
@@ -641,7 +641,9 @@ def _behind(broker: Marks, heard: _Client, starts_logged: bool, visits_ms: int) 
 
 
 def _apart(behind_ms: int, visits_ms: int) -> _Edge | None:
-    """Return the difference by when clients came, unless they may have come that much later."""
+    """Return the difference derived from when clients registered, unless they may have registered
+    that much later.
+    """
     if abs(behind_ms) <= LEAST_OFFSET_MS:
         return _Edge(behind_ms, min(visits_ms, LEAST_OFFSET_MS))
     return None if -visits_ms - EARLY_MS <= behind_ms < 0 else _Edge(behind_ms, visits_ms)
@@ -650,7 +652,8 @@ def _apart(behind_ms: int, visits_ms: int) -> _Edge | None:
 def _notified(
     changes: list[int], notices: list[int], joins: list[int], first: list[int], visits_ms: int
 ) -> int | None:
-    """Return how far a broker's clock is behind a client's host, by its notices; None: unknown.
+    """Return how far a broker's clock is behind that of a client's host, judging by its notices, or
+    None if unknown.
 
     A broker notifies a member of its own join, too, at once, however late the member came to it.
 
@@ -691,7 +694,7 @@ def _notified(
     if abs(best) <= LEAST_OFFSET_MS or agreeing <= none:
         return 0 if none else None
     if usual:
-        # if many come and go, half of the moments have another one near them
+        # with many joins and leaves, half of the moments have another moment nearby
         return best if abs(best - (named or 0)) <= visits_ms + SAME_MS else 0
     decided = named is not None or agreeing > max(LEAST_MATCHES - 1, CLEARLY * none)
     return best if decided else None
@@ -726,7 +729,8 @@ def _is_possible(broker: Marks, client: Marks, starts_logged: bool, behind_ms: i
 
 
 def _between(first: Marks, second: Marks, visits_ms: int) -> _Edge | None:
-    """Return how far the first broker's clock is behind the second's, by joins that both log.
+    """Return how far the first broker's clock is behind the second's, judging by joins that both
+    log.
 
     Clients that started together come back to a broker together, too: joins have to be apart. All
     may come to one broker later than to the other: the connections of a client that is killed end
@@ -853,7 +857,7 @@ def _relative(
     for host, offset in offsets.items():
         of_right = {h: edge for h, edge in edges[host].items() if h in right}
         heard = {h: edge for h, edge in of_right.items() if edge.noticed}
-        of_right = heard if len(heard) >= LEAST_HOSTS else of_right  # heartbeats come later
+        of_right = heard if len(heard) >= LEAST_HOSTS else of_right  # heartbeats arrive later
         agree = all(
             abs(offset - edge.behind_ms - offsets[h]) <= LEAST_OFFSET_MS + edge.slack_ms
             for h, edge in of_right.items()

@@ -108,5 +108,5 @@ def _naming_off(
 
 
 def made_as(file: CollectedFile) -> str:
-    """Return whose clock names the file, `DUMPS` or `STORES`; empty: neither."""
+    """Return whose clock dates the file by name, `DUMPS` or `STORES`, or an empty string."""
     return DUMPS if file.kind == ADMIN else STORES if file.kind in STORE_KINDS else ""

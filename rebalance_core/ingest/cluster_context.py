@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ProxyLives:
-    """The lives of all proxies, each by its place.
+    """The lifetimes of all proxies, by place.
 
     Attributes:
-        starts: (time, source) of each start; a proxy's table of consumers is empty then.
-        minutes: since 1970, of each minute in which its log has a line on a member.
-        modes: CLUSTER or LOCAL, as stated last.
-        addresses: its own ends of clients' connections.
+        starts: (time, source) of each start, at which a proxy's table of consumers is empty.
+        minutes: minutes since 1970 in which its log has a line about a member.
+        modes: CLUSTER or LOCAL, as last stated.
+        addresses: the proxy's own ends of clients' connections.
     """
 
     starts: Mapping[str, tuple[tuple[int, str], ...]] = field(default_factory=dict)
@@ -201,7 +201,7 @@ class ClusterContext:
         return inside or self.is_masterless(broker, from_ms)
 
     def became_master(self, broker: str, at_ms: int) -> int | None:
-        """Return when the master of that time took over; None: no change, or no master."""
+        """Return when the master of that time took over, or None without a change or a master."""
         by_turns = broker in switched(self.folders.values())
         turns = [t for t in self.master_turns if t.broker_name == broker and t.at_ms <= at_ms]
         return turns[-1].at_ms if by_turns and turns and not turns[-1].is_down else None
@@ -226,7 +226,9 @@ class ClusterContext:
 
     @cached_property
     def exported(self) -> Mapping[str, int | None]:
-        """Return when each JSON store beside a RocksDB was exported, by file; None: unknown."""
+        """Return when each JSON store beside a RocksDB was exported, by file, or None if
+        unknown.
+        """
         of_folders = self.rocksdb.values()
         return {name: at_ms for store in of_folders for name, at_ms in store.dates.items()}
 

@@ -1,4 +1,6 @@
-"""Rows of ``observed_facts`` on the cluster: what was collected, expected and registered."""
+"""Makes the rows of ``observed_facts`` about the cluster: what was collected, expected and
+registered.
+"""
 
 from __future__ import annotations
 

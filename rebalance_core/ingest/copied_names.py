@@ -94,7 +94,7 @@ _NO_NAME = re.compile(r"[\s()\[\]{}<>'\",;:!?*&=]")
 
 
 def names_nothing(argument: str) -> bool:
-    """Return True for a name that can be neither a group nor a topic: RocketMQ refuses such names.
+    """Return True for a name that RocketMQ accepts neither for a group nor for a topic.
 
     >>> names_nothing("order service final"), names_nothing("%RETRY%order-service")
     (True, False)

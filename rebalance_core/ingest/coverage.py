@@ -53,7 +53,7 @@ _ROLES: dict[str, Role] = {
     "clients": "CLIENT",
 }
 START_MS = 10_000
-"""A broker prints its settings and what it loads in the seconds around its start."""
+"""The time around its start in which a broker prints its settings and what it loads."""
 
 # Pauses: times in which a process wrote no lines although it usually writes continuously.
 #
@@ -337,9 +337,10 @@ def _silence(steps: list[int], begin: int, end: int, least_ms: int) -> Iterator[
 def was_away(
     low: int, high: int, starts: Iterable[int], ends: Iterable[int], longest_ms: int
 ) -> bool:
-    """Return True if who was away and came back, or was frozen, had nothing to write all that time.
+    """Return True if a process that was away or frozen had nothing to write during that time.
 
-    An end is known as late as the time-out of a connection; who starts writes at once.
+    An end is known only after the time-out of a connection, while a starting process writes at
+    once.
     """
     came = [ms for ms in starts if low <= ms <= high + START_MS]
     went = [ms for ms in ends if low <= ms <= high + START_MS]

@@ -47,11 +47,11 @@ _NO_ROWS = (
 def dump_fact(
     file: CollectedFile, results: Collection[Fact | Unread], brokers: Collection[str]
 ) -> Stated[Literal["dump"], DumpValues]:
-    """Return the fact `dump`: command, group, topic, broker, client_id (None: not asked for), rows,
-    error, and of a client's answer queues_told.
+    """Return the fact `dump` with command, group, topic, broker, client_id (None if not requested),
+    rows, error and, for a client's answer, queues_told.
 
     ``rejected`` counts lines that were not understood. An output is ``partial`` if it was cut off
-    or rows were refused, so missing rows may have existed.
+    or rows were refused, so that rows may be missing.
     """
     command, argument = file.arguments[:2]
     kinds = [piece.kind for piece in results if isinstance(piece, Stated)]
@@ -123,7 +123,7 @@ def _group_of_progress(argument: str, results: Collection[Fact | Unread]) -> str
         if fact.kind == "queue_progress":
             v = fact.values
             return group_of_rows(argument, v["with_clients"], v["topic"])
-    # without rows, only the name shows whether -s was given, or where a topic ends
+    # without rows, only the name shows whether -s was used, or where a topic ends
     group = argument.removeprefix("s-")
     return None if group in collection.EVERYTHING or group.startswith("t-") else group
 
@@ -195,10 +195,10 @@ def _address(kind: str) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class Shown:
-    """What the connections that a log records show besides: each thing once.
+    """What the logged connections also show, each fact once.
 
-    Line by line most would only repeat it, as `Thinning` has it: a later statement counts only if
-    its time is earlier.
+    Most lines would only repeat it; as in `Thinning`, a later statement counts only if its time is
+    earlier.
 
     Attributes:
         first_ms: the earliest time of each, by kind and by what it is about.

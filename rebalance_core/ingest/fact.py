@@ -96,7 +96,7 @@ _SHAPES = (
 
 
 class Unreadable(ValueError):
-    """Raised inside a parser for one row or entry; ends as an `Unread`, never leaves the parser.
+    """Raised inside a parser for a row or entry; becomes an `Unread` and never leaves the parser.
 
     Attributes:
         code: one of this module's codes.
@@ -127,7 +127,7 @@ def looks_like(text: str) -> str:
 
 
 def shown(value: object, limit: int = 80) -> str:
-    """Return the value as a message quotes it: short, whatever its size."""
+    """Return the value as quoted in a message, shortened if it is long."""
     text = value if isinstance(value, str) else repr(value)
     return repr(text if len(text) <= limit else f"{text[:limit]}…")
 

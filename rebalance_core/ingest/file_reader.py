@@ -195,7 +195,7 @@ class ClockStep(NamedTuple):
 
 
 class Pause(NamedTuple):
-    """Where a log has no line for a while, or its host's clock was set forward.
+    """A point at which a log has no line for a while, or its host's clock was set forward.
 
     Attributes:
         position: the position of the first line after it, as of evidence.
@@ -316,13 +316,13 @@ class FileStats:
     first_line: str = ""
     """The first line of a log; of a document, the first that was refused."""
     looks_like: str = ""
-    """The kind of file that the first line indicates instead; empty: unknown."""
+    """The kind of file that the first line indicates instead, empty if unknown."""
     begins: int = field(default=0, compare=False)
     """The byte at which the split begins."""
     leading: int = field(default=0, compare=False)
     """Lines of a stack trace before any other; those of the previous split decide about them."""
     below: bool | None = field(default=None, compare=False)
-    """Whether a stack trace at the end would be understood; None: no line decides."""
+    """Whether a stack trace at the end would be understood, or None if no line decides it."""
 
     gap_low: int | None = None
     """The smallest difference between an epoch time in the file and the local time next to it."""
@@ -339,7 +339,7 @@ class FileStats:
     marks: dict[str, list[int]] = field(default_factory=dict)
     """The first moments that a broker and a client both log, by event."""
     partial: str = ""
-    """Return why a document may state more than was read; empty: it was read completely."""
+    """Return why a document may contain more than was read; empty if it was read completely."""
     witnessed: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     """The first facts that date a document, as (when, value). For a log: when it happened, with 1
     or -1 for a member that came or went, or a committed offset."""
@@ -489,7 +489,7 @@ class FileStats:
         return replace(self, first_ms=first_ms, last_ms=last_ms, shift_ms=shift_ms)
 
     def mark(self, name: str, at_ms: int) -> None:
-        """Keep a moment that another host logs, too."""
+        """Record a moment that another host also logs."""
         if name in self.marks or len(self.marks) < MOST_MARKS:
             times = self.marks.setdefault(name, [])
             if len(times) < MOST_MARKS:
@@ -544,11 +544,11 @@ class FileStats:
             self.steps[step] = self.steps.get(step, 0) + lines
 
     def take_back(self, understood: int, goes_on: bool) -> None:
-        """Count no longer a line that turned out to be refused, and its stack trace.
+        """Uncount a line that turned out to be refused, with its stack trace.
 
         Args:
-            understood: how many lines of those counted.
-            goes_on: its trace may go on in the lines that follow.
+            understood: how many of the counted lines to uncount.
+            goes_on: whether its trace may continue in the following lines.
         """
         self.understood -= understood
         if goes_on:
@@ -556,9 +556,10 @@ class FileStats:
 
     @property
     def refused_whole(self) -> str:
-        """The code for which every line of a log or dump was refused; empty: not all, or just one.
+        """The code for which all lines of a log or dump were refused; empty unless there are
+        several lines.
 
-        Such a file has a single row in ``rejected``, not one per line.
+        Such a file has a single row in ``rejected`` instead of a row per line.
         """
         parsed = self.kind == collection.ADMIN or self.kind in LINE_PARSERS
         if not parsed or self.understood or len(self.codes) != 1 or self.rejected < 2:
@@ -572,7 +573,9 @@ Moment = TypeVar("Moment")
 def _between(
     moments: Mapping[str, list[Moment]], since: Mapping[str, int], until: Mapping[str, int] | None
 ) -> dict[str, list[Moment]]:
-    """Return the moments of each name from one count to another; ``until`` None: to the end."""
+    """Return the moments of each name from one count to another, to the end if ``until`` is
+    None.
+    """
     cut = {
         name: of[since.get(name, 0) : len(of) if until is None else until.get(name, 0)]
         for name, of in moments.items()
@@ -897,7 +900,7 @@ class FileReader:
         return [unread(self.file.name, self.file.name, Unreadable(WRONG_FILE, why))]
 
     def refuse(self, refusal: Unreadable) -> Unread:
-        """Record that the file as a whole, or from here on, could not be read."""
+        """Record that the file could not be read, as a whole or from this point on."""
         piece = unread(self.file.name, self.file.name, refusal)
         self.stats.unreadable = refusal.code
         self._note_refusal(piece)
@@ -946,7 +949,7 @@ class FileReader:
             self.stats.count_gap(epoch_ms - at_ms)
 
     def _note_members(self, fact: "DatingFact") -> None:
-        """Note when members come and go in a log, or which members a dump lists."""
+        """Record when members join and leave in a log, or which members a dump lists."""
         at_ms = fact.at_ms or 0
         if fact.kind == "consumer_connected" and self.file.kind == collection.BROKER_LOG:
             joined = fact.values

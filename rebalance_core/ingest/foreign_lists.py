@@ -154,12 +154,12 @@ class _LoggedMembers:
         return found
 
     def beside(self, each: FileStats, at_ms: int | None) -> str:
-        """Return which clients were connected when a list without them was made; empty: no log
+        """Return which clients were connected when a list without them was made; empty if no log
         shows any.
 
         Args:
-            each: a list.
-            at_ms: when it was made; None: unknown.
+            each: the list.
+            at_ms: when it was made; None if unknown.
         """
         asked = [name.split(" ")[1:] for name in each.witnessed if name.startswith(LIST)]
         for group, broker in asked if at_ms is not None else ():

@@ -1,5 +1,5 @@
-"""``consumer_groups.jsonl`` of a collection: settings that no file of RocketMQ shows, given by the
-operator.
+"""Reads ``consumer_groups.jsonl`` of a collection, in which operators state settings that no file
+of RocketMQ shows.
 """
 
 import json

@@ -14,13 +14,13 @@ _ENDS = ("", "_", "+")
 
 @dataclass(frozen=True, slots=True)
 class OtherName:
-    """A group's name in logs that no dump has.
+    """A group whose name in logs appears in no dump.
 
     Attributes:
-        in_logs: the name.
-        group: its name in dumps, which stores have, too.
-        log: a log that has the name.
-        dump: a dump that has the other.
+        in_logs: the name in logs.
+        group: its name in dumps and stores.
+        log: a log with the former name.
+        dump: a dump with the latter name.
     """
 
     in_logs: str

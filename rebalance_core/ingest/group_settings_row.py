@@ -1,4 +1,4 @@
-"""A row of consumer_groups: values from files, otherwise from a given row, otherwise
+"""Makes a row of consumer_groups from values in files, else from an operator's row, else from
 assumptions.
 """
 
@@ -46,11 +46,11 @@ def consume_timestamp(
     zone_of: Callable[[str], str | None],
     context: ClusterContext,
 ) -> tuple[int | None, list[Finding]]:
-    """Return the consume timestamp that consumerStatus printed for members, and findings.
+    """Return the consume timestamp that consumerStatus printed for members, with findings.
 
-    The table has one time a group. Where members have several (that of the default is another for
-    every process), none of them is right for all, and none is taken. A time without a known zone
-    gives way to the row's.
+    The table has one time per group. If members have several (the default differs for every
+    process), none is right for all, so none is used. A time without a known zone gives way to that
+    of the operator's row.
 
     Args:
         group: the group.
@@ -195,7 +195,8 @@ def settings_row(
     zone_of: Callable[[str], str | None],
     context: ClusterContext,
 ) -> tuple[ConsumerGroupsColumns, list[Finding]]:
-    """Return the group's row and an INFO finding for each field that no file and no given row has.
+    """Return the group's row, and an INFO finding for each field that neither a file nor an
+    operator's row has.
 
     Args:
         group: the group.

@@ -182,9 +182,9 @@ def _shown(pieces: Iterable[Evidence], context: ClusterContext) -> _Shown:
 
 
 def _stands(stated: str | None, names: Mapping[str, str]) -> bool:
-    """Return True if the given strategy also applies to members whose strategy no file shows.
+    """Return True if the stated strategy also applies to members whose strategy no file shows.
 
-    It is an old strategy where several members show theirs and none uses it.
+    The stated strategy is outdated if several members show theirs and none uses it.
     """
     shown = set(names.values())
     shown |= {f"{name}-AVG" for name in shown}
@@ -217,7 +217,9 @@ def _text(
     rooms: list[str],
     assumed: dict[str, str],
 ) -> str | None:
-    """Return the member's strategy text; None: unknown to RocketMQ, or without parameters."""
+    """Return the member's strategy text, or None if RocketMQ does not have it or its parameters are
+    missing.
+    """
     if name == NEARBY:
         name = _name(stated) if stated and stated.startswith(name) else f"{name}-AVG"
     same_name = _name(stated) == name
@@ -256,7 +258,7 @@ GO_RINGS = tuple(
 """Strategies that Go members may use: their ring has no usual number of points, unlike Java's
 (10)."""
 QUIET_MS = MINUTE_MS
-"""Ownership has followed the members when none came or went for this long (rocketmq.md §6.4)."""
+"""Ownership reflects the members once none has joined or left for this long (rocketmq.md §6.4)."""
 
 HOLDERS = 2
 """A single holder fits many strategies, so it supports only the assumed one."""
@@ -326,10 +328,10 @@ def _go_ring(
     languages: Mapping[str, str],
     of_others: str | None = None,
 ) -> str | None:
-    """Return the only one of `GO_RINGS` with which Go members take the queues that dumps show;
-    None: none or several do, or there is no Go member.
+    """Return the only strategy in `GO_RINGS` with which Go members take the queues in the dumps, or
+    None if none or several fit, or there is no Go member.
 
-    ``of_others``: the strategy of all other members; None: the same.
+    ``of_others`` is the strategy of all other members; None for the same.
     """
     dumps = list(dumps)
     if not any(languages.get(client) == GO for clients, _ in dumps for client in clients):
@@ -350,7 +352,8 @@ def check_parameters(
     context: ClusterContext,
     languages: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Finding]:
-    """Return a finding if the strategy is known by name only, or its rooms by live ownership.
+    """Return a finding if the strategy is known only by name, or its rooms only from live
+    ownership.
 
     It is known by name only where live ownership is not that of the assumed parameters; where these
     are rooms, which have no default, and no dump confirms them; and where members whose allocation
@@ -463,7 +466,7 @@ def _dumps(
         if silent and not all(row.values["client_ip"] for row in rows):
             continue
         if sorted(process_ids) != clients or len(by_address) != len(clients) or not clients:
-            continue  # a member came late, two share an id, or two an address
+            continue  # a member joined late, or two members share an id or an address
         owners: Owners = {}
         for v in (row.values for row in rows):
             address = v["client_ip"] or None

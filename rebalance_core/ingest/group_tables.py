@@ -376,9 +376,7 @@ def _complete_joins(events: Iterable[Event], **columns: Mapping[str, str | int])
 
 
 def _in_order(events: list[Event]) -> list[Event]:
-    """Return the events by time; of the same instant in the order in which they were put
-    together.
-    """
+    """Return the events by time, keeping the order of events of the same instant."""
     for index, row in enumerate(events):
         row[ORDER] = index
     events.sort(key=event_order)
@@ -501,11 +499,11 @@ def tables_of(part: str, key: str, pieces: Iterable[Evidence], context: ClusterC
     """Return the rows that result from all evidence on one group or topic.
 
     Args:
-        part: GROUP; TOPIC; COMMIT, the offsets that a group committed; REFUSED, the unreadable
+        part: GROUP; TOPIC; COMMIT, the offsets that a group committed; or REFUSED, the unreadable
             parts of files.
         key: The name of the group or topic.
         pieces: The evidence, in any order.
-        context: Of the cluster.
+        context: The cluster's context.
     """
     if part == GROUP:
         return group_tables(key, pieces, context)

@@ -1,4 +1,5 @@
-"""Durations of requests from log lines at the default level: rows of ``latencies``.
+"""Derives the durations of requests, the rows of ``latencies``, from log lines at the default
+level.
 
 ``start()`` and ``shutdown()`` contact one broker after another (rocketmq.md §6.2), and a pass takes
 one queue after another, so consecutive lines show how long each step took. The steps of a join or a

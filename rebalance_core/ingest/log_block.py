@@ -111,10 +111,10 @@ class LogBlock:
         return sorted({*rows, *repeated}) if repeated else rows
 
     def _with_neighbours(self, rows: Sequence[int]) -> list[int]:
-        """Return these lines, and the lines with a head before and after each.
+        """Return these lines and, for each, the previous and the next line with a head.
 
-        A line without a head has the time of the last head, and a line that goes on ends at the
-        next. Those of the next block are around those at its ends.
+        A line without a head has the time of the previous head, and a multi-line entry ends at the
+        next head. Heads of the neighbouring blocks count at the ends of this block.
         """
         heads: list[int] = pc.indices_nonzero(self.headed).to_pylist()
         around = {*rows, *heads[:1], *heads[-1:]}
@@ -156,13 +156,15 @@ class LogBlock:
         return understood.filter(self.written)
 
     def trace(self, row: int | None) -> tuple[int, bool]:
-        """Count the lines that are understood if a line with a head is: itself and its stack trace.
+        """Count the lines that are understood together with a line with a head: the line and its
+        stack trace.
 
         Args:
-            row: the line; None: it is in an earlier block, and its trace may go on here.
+            row: the line; None if it is in an earlier block, so that its trace may continue here.
 
         Returns:
-            How many of this block, and whether the trace may go on in the next one.
+            The number of such lines in this block, and whether the trace may continue in the next
+            one.
         """
         behind = LogBlock(self.lines.slice(0 if row is None else row + 1), self.kind)
         others = behind.understood(())

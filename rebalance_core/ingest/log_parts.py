@@ -1,4 +1,4 @@
-"""Logs cut where their hosts' clocks were set: each part is as of a clock of its own."""
+"""Splits logs where their hosts' clocks were set, so that each part has a clock of its own."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Host(NamedTuple):
 
 @dataclass(frozen=True)
 class LogPart:
-    """Lines of a log of one clock.
+    """The lines of a log that a single clock dates.
 
     Attributes:
         file: the log, or one of its files.
@@ -108,10 +108,11 @@ def _as_broker_log(own: Iterable[LogPart], others: list[LogPart]) -> Iterator[Lo
 
 
 def by_position(values: Mapping[int, int]) -> Timeline[int]:
-    """Return a timeline over the positions of a file.
+    """Return a timeline over the positions in a file.
 
     Args:
-        values: by the position from which on each holds; the first holds before it, too.
+        values: the values by the position at which each begins to hold; the first also holds before
+            that.
     """
     begins = sorted(values)
     ends = [*begins[1:], EVER_MS]

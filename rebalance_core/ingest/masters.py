@@ -77,7 +77,7 @@ def process_turns(ordered: list[ClusterEvidence], replicas: Replicas) -> Iterato
 
 
 def role_turns(ordered: list[ClusterEvidence], replicas: Replicas) -> Iterator[MasterTurn]:
-    """Yield losses of masters, and when the same or another replica became master.
+    """Yield the losses of masters, and when the same or another replica became master.
 
     A loss is dated by the record of the end of that master's process or role: in the name server's
     log, its own stop, a slave's failing copies, or the line in which it becomes a slave; otherwise
@@ -228,7 +228,7 @@ def _routed(ordered: list[ClusterEvidence], replicas: Replicas) -> Iterator[Mast
 def _unheard(
     ordered: list[ClusterEvidence], replicas: Replicas, name: str, known_ms: int | None
 ) -> MasterTurn | None:
-    """Return the loss that slaves show by registering without their master; None: none shows it."""
+    """Return the loss that slaves show by registering without their master, if any."""
     started: dict[str, int] = {}
     last_ms = max((piece.at_ms or 0 for piece in ordered), default=0)
     for piece in ordered:
@@ -293,7 +293,7 @@ def master_turns(
 def modes_at_end(
     pieces: Iterable[ClusterEvidence], replicas: Replicas, end_ms: int
 ) -> dict[str, str | None]:
-    """Return what the slaves of each broker would do without its master; None: unknown."""
+    """Return what the slaves of each broker would do without its master, None if unknown."""
     timed = [piece for piece in pieces if piece.at_ms is not None]
     modes = SlaveModes(sorted(timed, key=lambda piece: piece.at_ms or 0), replicas)
     return {name: modes.at_end(name, end_ms) for name in sorted(replicas.replicated)}
@@ -332,7 +332,7 @@ class _Registry:
 
 
 def _registered_turns(ordered: list[ClusterEvidence], replicas: Replicas) -> Iterator[MasterTurn]:
-    """Yield losses and returns of masters: a master is there while any name server has it."""
+    """Yield losses and returns of masters; a master is present while any name server has it."""
     removals = [
         (p.place, p.values["broker"], p.at_ms) for p in ordered if p.kind == "broker_removed"
     ]
@@ -372,7 +372,7 @@ def _registered_turns(ordered: list[ClusterEvidence], replicas: Replicas) -> Ite
 
 
 def _in_registry(piece: ClusterEvidence, replicas: Replicas) -> str | None:
-    """Return the broker whose entry at a name server a line changes; None: another line."""
+    """Return the broker whose entry at a name server a line changes, or None for other lines."""
     if piece.kind == "broker_removed":
         return piece.values["broker"]
     if piece.kind == "replica_removed":

@@ -300,7 +300,7 @@ def member_rows(
 
 
 def _without_retry(topics: Iterable[str] | None) -> list[str] | None:
-    """Return the topics, sorted; None: unknown."""
+    """Return the sorted topics, or None if unknown."""
     return None if topics is None else sorted(t for t in {*topics} if not is_retry_topic(t))
 
 
@@ -358,12 +358,12 @@ def ownership_rows(
 def group_facts(
     group: str, pieces: AnyCollection[Evidence], names: ProcessNames, context: ClusterContext
 ) -> list[ObservedFactsBegun]:
-    """Return the rows of one group, also of a group that never had a member.
+    """Return the rows of a group, even if it never had a member.
 
     Args:
-        group: its name.
-        pieces: all evidence on it, in order of time.
-        names: who the lines of a client's log are about.
+        group: the group's name.
+        pieces: all evidence about it, in order of time.
+        names: the clients to which the lines of a client's log refer.
         context: the cluster's context.
     """
     clients = Clients(pieces, names, context.addresses)

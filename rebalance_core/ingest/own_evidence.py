@@ -1,4 +1,6 @@
-"""Evidence out of brokers' files under the broker's own name, whatever its folder is called."""
+"""Assigns evidence from brokers' files to the broker's own name, regardless of the folder's
+name.
+"""
 
 from __future__ import annotations
 

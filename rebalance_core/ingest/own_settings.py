@@ -82,8 +82,7 @@ AROUND_START_MS = 10_000
 
 
 def notice_events(ordered: Iterable[ClusterEvidence], context: ClusterContext) -> Iterator[Event]:
-    """Yield NOTICES of every broker that does not notify at once, from its log or otherwise from
-    dumps.
+    """Yield NOTICES of every broker that does not notify at once, from its log or else from dumps.
 
     The settings printed at a start apply from then on; those in a dump apply since the previous
     dump.

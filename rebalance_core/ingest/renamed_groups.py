@@ -1,5 +1,5 @@
-"""Groups with different names in logs and dumps, for instance because a tool renamed them only in
-logs.
+"""Finds groups with different names in logs and dumps, for instance because a tool renamed them
+only in logs.
 
 A client id that ends with the nanosecond of its start belongs to one consumer, and a consumer to
 one group: where a broker logs the connection of such a client for one group, and lists it for

@@ -17,14 +17,14 @@ MIDDLE_OF_SECOND_MS = MIDDLE_MS
 
 @dataclass(frozen=True)
 class Replicas:
-    """The processes of all brokers.
+    """The processes behind all brokers.
 
     Attributes:
         names: broker name by address.
         slaves: addresses of slaves.
         masters: addresses of masters.
-        folders: whose files lie in each folder of brokers/.
-        lone_slaves: brokers whose slave has a route without its master (5.0 and later).
+        folders: the broker whose files each folder of brokers/ has.
+        lone_slaves: brokers whose slave stays in the route without its master (5.0 and later).
     """
 
     names: Mapping[str, str]
@@ -42,7 +42,7 @@ class Replicas:
 
     @property
     def switched(self) -> frozenset[str]:
-        """Names of brokers whose replicas are master by turns."""
+        """Names of brokers whose replicas take turns as master."""
         return switched(self.folders.values())
 
     def is_master(self, address: str) -> bool:

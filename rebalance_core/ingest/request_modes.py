@@ -52,11 +52,11 @@ class Statement:
     at_ms: int
     source: str
     mode: RequestMode | None
-    """None: POP, with a share that the client does not state."""
+    """None for POP with a share that the client does not report."""
     broker: str | None = None
     client_id: str | None = None
     whole_brokers: bool | None = None
-    """Whether the client was given whole brokers; None: not stated, or not popped."""
+    """Whether the client pops whole brokers; None if unknown or not popped."""
     error_ms: int = 0
     """How far off its time may be."""
 
@@ -134,11 +134,12 @@ def _differs(statement: Statement, popped: Sequence[int]) -> bool:
 # rebalances it itself until it is restarted. Its log shows only that the client itself did so.
 @dataclass(frozen=True, slots=True)
 class DividedAlone:
-    """A time in which a member allocates a topic itself although it is configured to ask.
+    """A period in which a member allocates a topic itself although it is configured to query the
+    broker.
 
     Attributes:
         since: its first line.
-        until: the first evidence that it asks again, or was started again; None: there is none.
+        until: the first evidence that it queries again or was restarted, if any.
     """
 
     since: AllocatedPiece
@@ -221,11 +222,11 @@ _GRPC_ID = re.compile(r"[^@]+@\d+@\d+@[0-9a-z]+")
 def rebalance_modes(pieces: Iterable[GroupEvidence]) -> dict[str, str]:
     """Return CLIENT, BROKER or PROXY by client id, for members for which a file shows it.
 
-    ``clientRebalance`` is the member's own setting. A member that got an assignment, or pops, asks
-    the broker; a member that divided itself may be set to ask, too, and be orderly. If it is not,
-    it has given up asking; where it did for some topics only, it counts as a member that asks. A
-    proxy lists gRPC clients together with remoting ones, which allocate for themselves: the form of
-    the id differs.
+    ``clientRebalance`` is the member's own setting. A member that received an assignment, or pops,
+    queries the broker. A member that allocated itself may also be configured to query, and be
+    orderly. If it is not, it has given up asking; where it did for some topics only, it counts as a
+    member that asks. A proxy lists gRPC clients together with remoting ones, which allocate for
+    themselves: the form of the id differs.
     """
     pieces = list(pieces)
     modes: dict[str, str] = {}
@@ -263,7 +264,7 @@ def rebalance_modes(pieces: Iterable[GroupEvidence]) -> dict[str, str]:
 # the new mode, and the time in between counts as POP: no client is said to own what may have been
 # shared. So does the time in which brokers differ, and clients alternate between POP and PULL. A
 # change of the share number alone is dated by the first answer that only the new number explains:
-# the number and the members decide whether clients are given whole brokers.
+# the number and the members decide whether clients pop whole brokers.
 _ANY_BROKER = ""
 
 
@@ -331,7 +332,7 @@ def _pops(statement: Statement) -> bool:
 
 @dataclass(slots=True)
 class _History:
-    """The mode of one topic over time; POP while any broker has it."""
+    """The mode of a topic over time, which is POP while any broker has it."""
 
     group: str
     topic: str
@@ -347,7 +348,7 @@ class _History:
     _pulled_ms: int = 0
     _pulling: set[str] = field(default_factory=set)
     _answers: list[Statement] = field(default_factory=list)
-    """What clients were given since a store last showed the current mode."""
+    """What clients received since a store last showed the current mode."""
 
     def take(self, at_once: list[Statement]) -> None:
         """Process the statements of one moment."""

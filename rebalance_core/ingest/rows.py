@@ -51,8 +51,9 @@ else:
     Event = Finding = Tables = dict
 
 ORDER: Final = "_order"
-"""Besides an event's columns: order among events of the same instant, before sequences are
-given."""
+"""An additional column: the order of events of the same instant, before sequence numbers are
+assigned.
+"""
 
 FINDING_IDS = {
     "INGEST_ASSIGNED_QUEUES": (
@@ -127,7 +128,7 @@ RANK = {
     "TOPIC_DELETED": 1,
     "REQUEST_MODE": 2,
 }
-"""Order among events of the same instant; consumer events come last."""
+"""The order of events of the same instant, in which consumer events come last."""
 
 
 def event(
@@ -174,10 +175,11 @@ def finding(
     first_ms: int | None = None,
     last_ms: int | None = None,
 ) -> FindingsBegun:
-    """Return a row of ``findings`` without the cluster, by what it is about and when.
+    """Return a row of ``findings`` without the cluster.
 
     Raises:
-        KeyError: the id is none of `FINDING_IDS`; files of accepted findings are checked by them.
+        KeyError: the id is not in `FINDING_IDS`, against which files of accepted findings are
+            checked.
     """
     if rule_id not in FINDING_IDS:
         raise KeyError(rule_id)
@@ -199,12 +201,12 @@ def finding(
 
 
 def by_name(tables: Tables | RowsByTable) -> dict[str, list[dict[str, object]]]:
-    """Return the rows of each table, for what is done with all alike."""
+    """Return the rows by table, for code that treats all tables alike."""
     return cast("dict[str, list[dict[str, object]]]", tables)
 
 
 def merged(*parts: Tables) -> Tables:
-    """Return the tables of all parts, one after the other."""
+    """Return the concatenated tables of all parts."""
     tables: dict[str, list[dict[str, object]]] = {}
     for part in parts:
         for name, rows in by_name(part).items():

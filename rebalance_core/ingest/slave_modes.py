@@ -101,7 +101,9 @@ class SlaveModes:
             self._reads.setdefault(name, []).append((at_ms, on[SLAVE_READ_ENABLE]))
 
     def at_end(self, broker_name: str, end_ms: int) -> str | None:
-        """Return what the slaves would do if the master went down now; None: no file shows it."""
+        """Return what the slaves would do if the master went down now, or None if no file shows
+        it.
+        """
         mode = self.mode_of(broker_name, end_ms, None)
         return REFUSED if mode is None and self._refused.get(broker_name) else mode
 
@@ -128,7 +130,7 @@ class SlaveModes:
 
 
 def _last(stated: Iterable[tuple[int, bool]], at_ms: int) -> bool | None:
-    """Return the last value stated by that time, else the first one after; None: no value."""
+    """Return the last value stated by that time, else the first one after it, else None."""
     before = [on for since_ms, on in stated if since_ms <= at_ms]
     after = [on for since_ms, on in stated if since_ms > at_ms]
     return before[-1] if before else next(iter(after), None)

@@ -193,7 +193,9 @@ class BrokerStore:
         return " or ".join(self.forms)
 
     def date(self, kind: str) -> int | None:
-        """Return the time of the content of the newest copy of a kind of store; None: unknown."""
+        """Return the time of the content in the latest copy of a kind of store, or None if
+        unknown.
+        """
         return self.dates.get(self.newest.get(kind, ""))
 
     def shown_ms(self, kind: str) -> int | None:

@@ -10,7 +10,7 @@ from rebalance_core.model.queue import RETRY_TOPIC_PREFIX
 
 @dataclass(frozen=True, slots=True)
 class StoredNames:
-    """The groups and topics of the stores of a collection.
+    """The groups and topics in a collection's stores.
 
     Attributes:
         groups: those with a commit or a retry topic, which a broker creates for each group that is

@@ -1,5 +1,5 @@
-"""Files in the folder of one broker that say they are another's, and lists of other clients: set
-apart before anything else.
+"""Sets aside files in a broker's folder that belong to another broker, and lists of clients from
+elsewhere.
 """
 
 from __future__ import annotations
@@ -175,7 +175,9 @@ def _names(pieces: Iterable[ClusterEvidence]) -> Iterator[tuple[str, str, str]]:
 
 
 def _own_name(folder: str, logs: Mapping[str, set[str]], known_brokers: set[str]) -> str:
-    """Return the broker that a folder belongs to, by its logs and name; empty: undecided."""
+    """Return the broker to which a folder belongs, judging by its logs and name; empty if
+    undecided.
+    """
     names = set().union(*logs.values())
     for candidates in ({folder} & names, names & known_brokers, names, {folder} & known_brokers):
         if candidates:
