@@ -71,7 +71,7 @@ class TableDigest:
 
     @property
     def result(self) -> TableWritten:
-        """Rows and digest of what was added."""
+        """The number of rows and the digest of the added rows."""
         return table_written(self.rows, self.total)
 
 

@@ -1,4 +1,4 @@
-"""Rows of Parquet files, each with the file and row it came from.
+"""Reads the rows of Parquet files, each with its file and row number.
 
 A table may be read whole, or in pieces by several tasks: the rows are the same.
 """
@@ -29,13 +29,13 @@ _ROWS_AT_ONCE = 1 << 17
 
 @dataclass(frozen=True, slots=True)
 class ParquetRows:
-    """Some rows of a Parquet file.
+    """A part of a Parquet file's rows.
 
     Attributes:
-        file: Which.
-        size: Bytes, about.
-        row_group: Which; None: all.
-        before: Rows of the file before these.
+        file: The file.
+        size: The approximate size in bytes.
+        row_group: The row group; None for all.
+        before: The number of rows of the file before these.
     """
 
     file: Place

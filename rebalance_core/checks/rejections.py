@@ -19,8 +19,7 @@ LARGEST_LINE = 2**63 - 1
 class Rejections:
     """The number of rows in ``rejected`` with each issue code, and the first such row.
 
-    "First" is by file, line and message, whatever the order of the rows; counts of parts can be
-    merged.
+    The first row is the smallest by file, line and message; counts of parts can be merged.
     """
 
     _by_code: dict[tuple[str, str], tuple[int, _Place]] = field(default_factory=dict)
@@ -41,7 +40,7 @@ class Rejections:
                 self._add((name, issue["code"]), 1, (*place, issue["message"]))
 
     def merge(self, other: Self) -> None:
-        """Add what was counted of other rows."""
+        """Add the counts of other rows."""
         for code, (times, first) in other._by_code.items():
             self._add(code, times, first)
 

@@ -8,7 +8,7 @@ from typing import Self
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """Fingerprint of the rows of a table, whatever their order and their files.
+    """A fingerprint of a table's rows, independent of their order and files.
 
     Attributes:
         hashes: sum of the rows' hashes, without the column ``source`` (`digest.hash_sum`).

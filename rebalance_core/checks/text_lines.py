@@ -1,4 +1,4 @@
-"""Lines of text files, each with the file and line it came from."""
+"""Reads the lines of text files, each with its file and line number."""
 
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO

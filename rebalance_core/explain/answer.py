@@ -467,10 +467,11 @@ class EpochCause:
     members: int
     distinct_members: int
     latest_ms: int | None
-    """The time by which all its changes of queues have happened; None: it changed none."""
+    """The time by which all its changes of queues have happened; None if it changed none."""
     untold_ms: int | None = None
-    """How long until members see it without a notice; None: they are notified, or the ledger does
-    not show it."""
+    """How long it takes members to see it without a notice; None if they are notified, or if the
+    ledger does not show it.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -545,7 +546,7 @@ class Sharers:
     behind_proxy: bool
     """Members behind a proxy reach it."""
     share_queue_num: int | None
-    """The share queue number of request mode POP; None: no member pops."""
+    """The share queue number of request mode POP; None if no member pops."""
     share_queue_nums: str | None
     """The same, as text."""
     strategies: tuple[str, ...]
@@ -553,15 +554,18 @@ class Sharers:
     figures: Mapping[str, int]
     """The row of pop_metrics, without its keys."""
     receive: ReceiveWait | None
-    """How messages of the queue's broker wait for SimpleConsumers behind proxies; None: no member
-    is behind a proxy."""
+    """How long messages of the queue's broker wait for SimpleConsumers behind proxies; None if no
+    member is behind a proxy.
+    """
     takers_before: tuple[str, ...] | None
-    """The clients that reached or held the queue in the previous epoch; None: there is none."""
+    """The clients that reached or held the queue in the previous epoch; None for the first
+    epoch.
+    """
     takers: tuple[Taker, ...]
     differs: tuple[str, ...]
     """Clients whose rows differ from the recomputed ones."""
     first_pop: FirstPop | None = None
-    """None: members shared the queue when the log began, or the ledger has no pop_starts."""
+    """None if members shared the queue when the log began, or the ledger has no pop_starts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -576,17 +580,18 @@ class Explanation:
     before: Lists | None
     after: Lists
     holders_before: tuple[str, ...] | None
-    """None: this is the first epoch."""
+    """None for the first epoch."""
     holders: tuple[Holder, ...]
     no_owner: Reason | None
     """Why no client holds it; None if a client does."""
     agrees: bool | None
-    """False: the recomputed owner differs from the ledger's, which is a bug in one of the two.
-    None: rows of queues are missing, so it is not recomputed."""
+    """Whether the recomputed owner equals the ledger's; a difference is a bug in one of the two.
+    None if rows of queues are missing, so that it is not recomputed.
+    """
     expected: Mapping[str, tuple[int, int]]
     """Client id -> fewest and most of its processes that hold the queue, recomputed."""
     notes: tuple[str, ...] = field(default=())
     sharing: Sharers | None = None
     """How members share the queue; then it has no holder, and ``agrees`` is about its topic."""
     progress: QueueProgressRow | None = None
-    """How far the group has read it at the end of an audit; None: there was no audit."""
+    """How far the group has read it at the end of an audit; None without an audit."""

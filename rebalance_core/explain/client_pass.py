@@ -46,15 +46,16 @@ _STORED = (start_offset.STORED, start_offset.LOCAL_STORE, start_offset.BROKER_ZE
 
 @dataclass(frozen=True, slots=True)
 class ClientPass:
-    """A client's pass on the state that its epoch shows.
+    """A client's pass on the state of an epoch.
 
     Attributes:
         cluster: the group's cluster.
         consumer_group: its name.
         at_ms: the requested time.
         epoch: the epoch at that time.
-        done: the pass; None: it runs none.
-        agrees: after the pass it holds the ledger's queues; None: nothing to compare.
+        done: the pass; None if the client runs none.
+        agrees: whether it holds the ledger's queues after the pass; None if there is nothing to
+            compare.
         notes: questions that the ledger leaves open.
     """
 

@@ -57,7 +57,7 @@ NOT_SUBSCRIBED = "NOT_SUBSCRIBED"
 OTHER = "OTHER_STRATEGY"
 """A strategy that RocketMQ does not have: nothing is recomputed."""
 KEEPING = (SUSPENDED, NO_QUEUE, THROWS, BROKER_MODE)
-"""Ways in which a process keeps what it held."""
+"""The ways in which a process keeps the queues that it held."""
 PASSING = (COMPUTED, MAX_LISTED, BROADCAST)
 NOTHING = Settled({}, frozenset())
 
@@ -129,7 +129,7 @@ class Settlement:
 
     @property
     def shared(self) -> SharedTopic | None:
-        """The topic as members share it; None: they do not."""
+        """The topic as members share it; None if they do not share it."""
         return self.group.shared.get(self.topic)
 
     @property

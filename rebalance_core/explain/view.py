@@ -76,7 +76,9 @@ class View:
     members: tuple[MembershipsRow, ...]
     """Rows of memberships, one per process; no two have the same `key_of`."""
     holders: Mapping[MessageQueue, Counter[str]]
-    """For each queue with a row, the number of processes of each id that hold it; empty: none."""
+    """For each queue with a row, the number of processes of each id that hold it; empty without a
+    holder.
+    """
     shared: Mapping[str, PopMetricsRow] = field(default_factory=dict)
     """Topics whose queues members share, each with its row of pop_metrics."""
     reach: Mapping[str, Mapping[str, Entries]] = field(default_factory=dict)
@@ -124,7 +126,9 @@ class View:
         return len(self.holders) - self.row["queues"]
 
     def readable(self, topic: str) -> tuple[MessageQueue, ...] | None:
-        """Return mqAll of a topic; None: the ledger counts more queues than it has rows of."""
+        """Return mqAll of a topic, or None if the ledger counts more queues than it has rows
+        for.
+        """
         if topic in self.shared:
             return tuple(sort_queues(q for q in self.states if q.topic == topic))
         listed = self.queues.get(topic, ())

@@ -44,7 +44,7 @@ class Counter:
     def next(self) -> int:
         """``incrementAndGet``: the position before the modulus.
 
-        Not negative, but for the smallest int up to 4.9.3.
+        The result is not negative, except for the smallest int up to 4.9.3.
         """
         if self.value is None:
             drawn = java_int(self.draw())

@@ -59,14 +59,16 @@ class Cycle:
         return max(left // (self._size + self._idle), 0)
 
     def start(self, counter: Counter) -> int:
-        """Return the turn that comes next."""
+        """Return the next turn."""
         place = ((counter.value or 0) & POSITIVE_MASK) % self._size
         if self._skips:
             return bisect_right(self._places, place) % len(self._places)
         return (place + 1) % self._size
 
     def sends_before(self, broker: str, start: int, passed: int) -> int:
-        """Count the sends that come before the broker is chosen after it was ``passed`` times."""
+        """Return the number of sends before the broker is chosen again, given that it was passed
+        over ``passed`` times.
+        """
         turns = self._turns[broker]
         rounds, index = divmod(bisect_left(turns, start) + passed, len(turns))
         return turns[index] + rounds * len(self._places) - start

@@ -51,9 +51,10 @@ class FaultTable:
 
         Args:
             broker_name: The broker.
-            latency_ms: Of the send.
-            avoid_ms: For how long to avoid the broker (`isolation_ms`).
-            reachable: False: do not use it until a later result or a probe finds it reachable.
+            latency_ms: The latency of the send.
+            avoid_ms: How long to avoid the broker (`isolation_ms`).
+            reachable: If False, do not use the broker until a later result or a probe finds it
+                reachable.
             now_ms: The time.
         """
         item = self.items.get(broker_name)
@@ -97,7 +98,7 @@ class FaultTable:
         return ranked[worst.next() % half if half else 0].broker_name
 
     def reachable_brokers(self) -> set[str]:
-        """``pickOneAtLeast`` from 5.1.4 returns any of these; null if there is none."""
+        """``pickOneAtLeast`` (5.1.4+) returns any of these, or null if there is none."""
         return {name for name, item in self.items.items() if item.reachable}
 
     def detect(

@@ -215,7 +215,7 @@ class _Run:
         cycle.run(thread.producer.info.counter, start, sends)
 
     def _walk(self, tick: int) -> int:
-        """Send one message, with all that may follow; return the next tick."""
+        """Send a message, with everything that may follow; return the next tick."""
         thread = self.thread
         queues = list(thread.producer.info.queues)
         record, following = thread.send_at(tick)
@@ -256,10 +256,10 @@ class _Run:
         return self.cycles[chosen, rounds]
 
     def _flush(self, of: list[MessageQueue] | None = None) -> None:
-        """Take the counts of all cycles over: attempts that were stored at once.
+        """Take over the counts of all cycles, which are attempts that were stored at once.
 
         Args:
-            of: The list that they walked; None: the present list.
+            of: The list that they walked; None for the current list.
         """
         queues = self.thread.producer.info.queues if of is None else of
         counts = self.thread.counts
@@ -272,7 +272,7 @@ class _Run:
                     self.chosen[queue] += sends
 
     def _end_slice(self) -> None:
-        """Take the counts of a slice over, and go on to the next."""
+        """Take over the counts of a slice and continue with the next."""
         self._flush()
         self.repetition.forget()
         from_ms, to_ms = self.slice

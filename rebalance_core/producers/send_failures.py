@@ -98,11 +98,11 @@ class Verdict(NamedTuple):
 
 
 def verdict(failed: JavaFailure | None, profile: ProducerProfile, *, detector: bool) -> Verdict:
-    """Return the verdict of a sync attempt. rocketmq.md §9.2.
+    """Return the verdict on a sync attempt (rocketmq.md §9.2).
 
     Args:
-        failed: Its exception; null: the broker answered with a status.
-        profile: Of the client's version.
+        failed: Its exception; null if the broker answered with a status.
+        profile: The profile of the client's version.
         detector: startDetectorEnable.
     """
     if failed is None or failed.java_class == INTERRUPTED_EXCEPTION:

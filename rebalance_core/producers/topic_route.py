@@ -51,7 +51,7 @@ class TopicRoute:
     broker_datas: tuple[BrokerData, ...]
     order_topic_conf: str | None = None
     mappings: Mapping[str, QueueMapping] = field(default_factory=dict)
-    """broker name -> its logical queues; empty: no static topic"""
+    """broker name -> its logical queues; empty unless the topic is static"""
 
     def write_queue_nums(self, broker_name: str | None, *, writable_only: bool) -> int:
         """``getQueueIdByBroker``: the broker's writeQueueNums, -1 if the route lacks it.

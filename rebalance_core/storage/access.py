@@ -51,7 +51,7 @@ class LocalAccess:
 
 @dataclass(frozen=True)
 class S3Access:
-    """An S3 store; the AWS SDK supplies values that are None, from profiles or the machine's role.
+    """An S3 store; the AWS SDK supplies missing values from profiles or the machine's role.
 
     Attributes:
         bucket: Its name.
@@ -93,11 +93,12 @@ class S3Access:
 
 @dataclass(frozen=True)
 class HadoopAccess:
-    """An HDFS, through Hadoop's own libhdfs.
+    """An HDFS file system, accessed through Hadoop's libhdfs.
 
     Attributes:
-        host: Of the name node, or a name service; ``default``: the host in Hadoop's configuration.
-        port: 0: the usual port.
+        host: The host of the name node, or a name service; ``default`` is the host in Hadoop's
+            configuration.
+        port: The port; 0 for the default port.
     """
 
     host: str = "default"
@@ -125,7 +126,9 @@ def opened(access: Access) -> fs.FileSystem:
 
 @cache
 def why_not_opened(access: Access) -> str | None:
-    """Return why the file system cannot be opened, as the first attempt put it; None: it can."""
+    """Return why the file system cannot be opened, in the words of the first attempt, or None if it
+    can.
+    """
     try:
         opened(access)
     except (ImportError, OSError) as error:
@@ -159,7 +162,9 @@ def s3_access(bucket: str, environment: Mapping[str, str] = os.environ) -> S3Acc
 
 
 def _region_of(bucket: str) -> str | None:
-    """Return where Amazon keeps the bucket; None: unknown, and a request will show the reason."""
+    """Return the bucket's region at Amazon, or None if unknown, in which case a request will show
+    the reason.
+    """
     from pyarrow import fs
 
     try:

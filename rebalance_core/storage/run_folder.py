@@ -40,7 +40,9 @@ class Folder(Protocol):
         """Return the text of a small file; None if it is not there."""
 
     def parquet_rows(self) -> int | None:
-        """Return the rows of a table's Parquet files by their footers; None: no such table."""
+        """Return the number of rows in a table's Parquet files according to their footers, or None
+        without the table.
+        """
 
 
 class DamagedRecord(InputRefused):
@@ -54,7 +56,7 @@ _FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
 _RUN_ID = re.compile(r"[0-9a-f]{1,64}")
 
 Check = Callable[[str, Any], Iterator[str]]
-"""From the name of a field and its value to what is wrong with it."""
+"""Returns what is wrong with a field, given its name and value."""
 
 
 def find_run(folder: Folder) -> dict[str, Any] | None:
@@ -168,7 +170,7 @@ def _parsed(folder: Folder) -> Any:
 
 
 def fault_of(record: Record) -> str | None:
-    """Return what is wrong with the fields of a record that readers use; None: nothing is."""
+    """Return what is wrong with the fields of a record that readers use, or None."""
     return next(_RECORD("", record), None)
 
 

@@ -1,4 +1,4 @@
-"""CONFIG: a fixed list, whatever the arguments."""
+"""CONFIG, which returns a fixed list for any arguments."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ class Config(AllocationStrategy):
 
     @property
     def keeps_to_topic(self) -> bool:
-        """False: the list comes back whole."""
+        """False, because the whole list is returned."""
         return False
 
     @property
@@ -52,7 +52,7 @@ class Config(AllocationStrategy):
     def allocate(
         self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
-        """Return the configured list, whatever the arguments; empty where upstream returns null."""
+        """Return the configured list for any arguments, empty where upstream returns null."""
         return list(self.queues or ())
 
     def vectorised(self) -> Listed | None:

@@ -166,7 +166,8 @@ _CYCLE = 1 << 64
 """More than the distance between any two points, also those of a user's function."""
 
 
-# A member's distances stay the same when others come and go, and a group's topics have few queues.
+# A member's distances do not change when others join and leave, and a group's topics have few
+# queues.
 @lru_cache(maxsize=4_096)
 def _distances(
     client_id: str, virtual_nodes: int, hashing: Hashing, queues: tuple[MessageQueue, ...]
@@ -345,7 +346,7 @@ class ConsistentHash(AllocationStrategy):
         return ring_point(str(key), self.hashing)
 
     def formula(self, asked: Question) -> Formula:
-        """Return the points of the queue and of the node that has it."""
+        """Return the points of the queue and of the node that owns it."""
         client_ids, hashing = asked.client_ids, self.hashing
         ring = build_ring(tuple(client_ids), self.virtual_nodes, hashing)
         place = self._point(asked.queue)

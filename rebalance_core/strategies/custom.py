@@ -96,7 +96,7 @@ def plugins() -> dict[tuple[str, str], Plugin]:
 
 
 def install(loaded: dict[tuple[str, str], Plugin]) -> None:
-    """Install exactly these plugins (`plugins`), as in the process they come from."""
+    """Install exactly these plugins (`plugins`), as in the process from which they come."""
     _PLUGINS.clear()
     _PLUGINS.update(loaded)
 

@@ -8,13 +8,14 @@ from rebalance_core.model.queue import MessageQueue
 
 
 class Question(NamedTuple):
-    """A question: who gets a queue?
+    """The question of which client gets a queue.
 
     Attributes:
         queue: The queue.
         queues: mqAll, with the queue in it unless the strategy is CONFIG.
         client_ids: cidAll, not empty.
-        client_id: Whose share to write out; None: that of the client at the entry that gets it.
+        client_id: The client whose share to write out; None for the client at the entry that gets
+            it.
     """
 
     queue: MessageQueue

@@ -101,7 +101,7 @@ class GoConsistentHash(AllocationStrategy):
         return tuple(go_ring_point(f"{number}{client_id}") for number in nodes)
 
     def formula(self, asked: Question) -> Formula:
-        """Return the points of the queue and of the node that has it."""
+        """Return the points of the queue and of the node that owns it."""
         ring = build_go_ring(tuple(asked.client_ids), self.virtual_nodes)
         place = go_ring_point(str(asked.queue))
 

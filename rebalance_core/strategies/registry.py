@@ -1,4 +1,4 @@
-"""Strategies by name: those that exist, and lookups for plans, inference and kernels.
+"""The existing strategies by name, and lookups for plans, inference and kernels.
 
 Custom strategies, hash functions and room resolvers are registered here; `texts` reads strategies.
 """

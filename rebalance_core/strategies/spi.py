@@ -40,7 +40,7 @@ class AllocationStrategy(ABC):
     JAVA_CLASS: ClassVar[str | None] = None
     """RocketMQ's class, as ``consumerStatus`` prints it after its package."""
     CANDIDATE: ClassVar[bool] = False
-    """It requires no parameter: a group whose strategy no file names may divide by it."""
+    """Whether it requires no parameter, so that a group whose strategy no file names may use it."""
     LEAGUE: ClassVar[tuple[str, ...]] = ()
     """The texts by which ``--strategy league`` of `plan` tries it."""
 
@@ -49,8 +49,8 @@ class AllocationStrategy(ABC):
         """Return the strategy as the client of a version implements it.
 
         Args:
-            params: The set and checked values of `PARAMETERS`.
-            version: Of the client.
+            params: The given, checked values of `PARAMETERS`.
+            version: The client's version.
 
         Raises:
             UsageError: A parameter is missing, or parameters exclude each other.
@@ -70,9 +70,9 @@ class AllocationStrategy(ABC):
         """Return the queues of a client, in the order in which upstream returns them.
 
         Args:
-            client_id: The asking client (currentCID).
+            client_id: The client that runs the pass (currentCID).
             queues: All readable queues of a topic (mqAll), sorted by `sort_queues`.
-            client_ids: All members, duplicates kept (cidAll), sorted by `sort_client_ids`.
+            client_ids: All members, including duplicates (cidAll), sorted by `sort_client_ids`.
 
         Raises:
             AllocationError: Upstream throws; the caller upstream then keeps what it holds.
@@ -109,7 +109,9 @@ class AllocationStrategy(ABC):
         return True
 
     def vectorised(self) -> Vectorised | None:
-        """Return the form in which kernels divide many groups; None: the replay divides."""
+        """Return the form in which kernels allocate for many groups, or None to leave the strategy
+        to the replay.
+        """
         return None
 
     def formula(self, asked: Question) -> Formula:

@@ -90,10 +90,10 @@ class OnRing:
 
 @dataclass(frozen=True)
 class Listed:
-    """The same queues for every member, whatever the arguments.
+    """Assigns the same queues to every member for any arguments.
 
     Attributes:
-        queues: None is below 0.
+        queues: The queues, whose ids are not negative.
     """
 
     queues: tuple[MessageQueue, ...]

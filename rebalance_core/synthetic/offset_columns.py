@@ -24,7 +24,7 @@ class OffsetRows:
                 pieces.append(value)
 
     def columns(self) -> OffsetColumns:
-        """Return everything added so far; without pieces there are no columns."""
+        """Return everything added so far; without pieces, the result has no columns."""
         if not next(iter(self._pieces.values())):
             return {}
         return {name: np.concatenate(pieces) for name, pieces in self._pieces.items()}

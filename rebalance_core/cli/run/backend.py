@@ -66,8 +66,9 @@ def backend_of(
         options: the run's options.
         settings: the run's settings.
         places: paths and URIs of the inputs, as `run_on_of` takes them.
-        others: other places that a process must reach, besides the output.
-        large: the work exceeds what ``auto`` leaves to a process, whatever the input size.
+        others: further places that a process must reach, besides the output.
+        large: whether the work is too large for a process under ``auto``, regardless of the input
+            size.
     """
     run_on = SPARK
     if not (large and options.run_on == AUTO):

@@ -12,17 +12,17 @@ _HEAD = 1_000
 def refuse_unwritable(
     option: str, path: str | None, mark: str | None = None, job: str = "audit"
 ) -> None:
-    """Raise the error that writing the file of an option would end with.
+    """Raise the error that writing an option's file would raise.
 
     Args:
-        option: that names it.
-        path: None: none is written.
-        mark: in the head of files that may be replaced; None: none may.
-        job: which writes that mark.
+        option: the option that names the file.
+        path: the file; None if none is written.
+        mark: a text in the head of files that may be replaced; None if no file may be.
+        job: the job that writes that mark.
 
     Raises:
-        UsageError: There is no folder to write to.
-        OutputExists: The file is there.
+        UsageError: The folder does not exist.
+        OutputExists: The file already exists.
     """
     if path is None:
         return

@@ -100,7 +100,7 @@ class Night:
         return self.folder / AUDIT_FOLDER
 
     def has_verdict(self) -> bool:
-        """Return True if the audit came to its end."""
+        """Return True if the audit finished."""
         try:
             run = find_run(place_of(str(self.audit)))
         except InputRefused:
@@ -120,7 +120,7 @@ class Night:
             shutil.rmtree(self.collection)
 
     def remove_half_written(self) -> None:
-        """Remove a collection and an audit that did not come to their end."""
+        """Remove an unfinished collection and audit."""
         if not (self.collection / SETTINGS_NAME).is_file():
             self.remove_collection()
         if self.audit.is_dir() and not self.has_verdict() and not self.strangers():
@@ -220,7 +220,7 @@ class NightFolders:
 
 
 def _night(folder: Path) -> Night | None:
-    """Return the night in a folder; None: the folder is not a night."""
+    """Return the night in a folder, or None if the folder is not a night."""
     if not _NAME.fullmatch(folder.name) or folder.is_symlink():
         return None
     try:

@@ -1,4 +1,4 @@
-"""A run on Spark: the output folder, the lock, the session, and how far it is."""
+"""A run on Spark: the output folder, the lock, the session, and the progress."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ class OnSpark(Backend):
         return database
 
     def _refuse_table_name(self) -> None:
-        """Raise `UsageError` for an output that is named as a table of a catalog is."""
+        """Raise `UsageError` for an output that is named like a table of a catalog."""
         output: str = self.options.output
         if _TABLE_NAME.fullmatch(output) and is_catalog(self.session, output.partition(".")[0]):
             database = output.rpartition(".")[0]

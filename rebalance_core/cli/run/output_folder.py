@@ -1,8 +1,8 @@
-"""The output folder: a place for small files and tables, locked by one run at a time.
+"""The output folder of a run, for small files and tables, which one run at a time locks.
 
-A path without a scheme is local, whatever Spark's default file system is; S3 and HDFS are reached
+A path without a scheme is local, regardless of Spark's default file system. S3 and HDFS are reached
 through pyarrow (`storage.place`), other places through Hadoop (`spark.hadoop_folder`). Files that
-no run of this project wrote are never written over.
+no run of this project wrote are never overwritten.
 """
 
 from __future__ import annotations

@@ -58,8 +58,9 @@ BESIDE_TABLES = {
     "plan": ("rollout.toml", "strategy.yaml", "front.svg"),
     "simulate": (run_names.STATE,),
 }
-"""By job, what its result contains besides tables; it is removed with the result, regardless of
-which job comes next."""
+"""What the result of each job contains besides tables; it is removed with the result, whichever job
+runs next.
+"""
 
 
 DELIVERED_NAME = "_delivered.json"

@@ -93,7 +93,7 @@ def run_id_of(job: str, origin: Origin, asked: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """Results of a run that came to its end, for its record."""
+    """The results of a finished run, for its record."""
 
     outputs: Mapping[str, TableWritten]
     origin: Origin = Origin()
@@ -171,7 +171,7 @@ class RunRecord:
     replay_reasons: Mapping[str, int] = field(default_factory=dict)
     versions: Mapping[str, str | None] = field(default_factory=dict)
     run_on: str | None = None
-    """Where it ran: `process` or `spark`."""
+    """Where the run took place: `process` or `spark`."""
     seed: int | None = None
     audit: AuditRecord | None = None
     """For an audit, the verdict, what fails the run, and the counts of findings and groups."""

@@ -146,9 +146,10 @@ def _connected(address: str, settings: Mapping[str, str]) -> SparkSession:
 
 
 def refuse_no_answer(address: str) -> None:
-    """Raise `UsageError` unless a Connect server is there: its client would try for ten minutes.
+    """Raise `UsageError` unless a Connect server responds, since its client would otherwise try for
+    ten minutes.
 
-    Behind a proxy it is not asked.
+    A server behind a proxy is not checked.
     """
     place = urlsplit(address)
     if place.scheme != "sc" or any(name in os.environ for name in _PROXIES):

@@ -97,7 +97,7 @@ def post_json(url: str, body: Any, *, timeout: float = TIMEOUT_SECONDS) -> None:
 
 
 def _answer(request: Request, timeout: float) -> bytes:
-    """Return the start of the answer, as far as it comes in time."""
+    """Return the beginning of the answer, as far as it arrives in time."""
     end = time.monotonic() + timeout
     answer = b""
     with build_opener(_NoRedirect).open(request, timeout=timeout) as response:
@@ -110,7 +110,7 @@ def _answer(request: Request, timeout: float) -> bytes:
 
 
 def _refusal(answer: bytes) -> str | None:
-    """Return why a service that answered 200 did not take the message; None: it did."""
+    """Return why a service that answered 200 did not accept the message, or None if it did."""
     try:
         found = json.loads(answer)
     except (ValueError, RecursionError):

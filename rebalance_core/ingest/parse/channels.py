@@ -18,7 +18,7 @@ def proxied_channel(text: str) -> dict[str, object] | None:
 
     channel (the client's address), proxy_addr (the proxy's end of the connection), protocol
     (`GRPC`, `REMOTING`), remote (True: of another proxy, which reported it), topics (of a remoting
-    client: what it subscribes; None: not stated). None if it is none of these.
+    client: what it subscribes; None: not stated). The result is None for any other text.
     """
     if text.startswith("GrpcClientChannel{"):
         return _grpc(text)

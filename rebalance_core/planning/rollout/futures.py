@@ -171,8 +171,8 @@ class DeployedGroup:
 
     Attributes:
         history: as returned by `at_rest`.
-        members: how many it has.
-        queues: the number of queues of its largest topic; None: it has none.
+        members: the number of members.
+        queues: the number of queues of its largest topic; None without topics.
         joined: when its members joined, epoch ms.
         starts: how long pods took to join in its last deploys, ms.
     """
@@ -195,7 +195,7 @@ class DeployedGroup:
 
     @property
     def rate(self) -> float | None:
-        """Messages per second of a queue, the mean; None: no queue has two observations."""
+        """The mean messages per second of a queue; None if no queue has two observations."""
         rates = []
         for _, of_queue in groupby(
             sorted(self.history.queue_offsets or (), key=lambda row: (row.queue, row.observed_ms)),

@@ -369,7 +369,9 @@ def _settled(group: PlannedGroup, before: Settled, *, initial: bool) -> Epoch:
 def _of_client(
     strategy: PlanningStrategy, allocation: AllocationStrategy, member: Member
 ) -> AllocationStrategy:
-    """Return the group's strategy as the member's client has it; RocketMQ lacks the others."""
+    """Return the group's strategy in the form of the member's client; hypothetical strategies have
+    a single form.
+    """
     text = str(strategy)
     divides_by = own_strategy(member.profile, text) if strategy.of_rocketmq else text
     return allocation if divides_by == text else parse_strategy(divides_by)
