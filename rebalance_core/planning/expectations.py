@@ -156,7 +156,7 @@ class Computed:
     reason: str
 
     def at(self, figure: str, percentile: float | None) -> float | None:
-        """Return the value that an expectation limits; None: unknown."""
+        """Return the value that an expectation limits, or None if unknown."""
         mean = self.means.get(figure)
         if mean is None or percentile is None or figure not in self.futures:
             return mean

@@ -16,11 +16,13 @@ _Look = TypeVar("_Look", QueueOffset, CommittedOffset)
 FALLS_BEHIND = 0.95
 """A group that commits a smaller share of its arrivals than this is at its limit."""
 READ_APART_MS = MINUTE_MS
-"""If an end and a commit were seen further apart, they do not show what is unread."""
+"""The longest time between observations of an end and a commit that together show what is
+unread.
+"""
 
 
 def load_of(history: GroupHistory) -> Load:
-    """Return what a group has to read; broadcasting groups have no queue to divide."""
+    """Return the load of a group; broadcasting groups have no queue to allocate."""
     rest = at_rest(history)
     members = {(e.client_id, e.channel_id) for e in rest.events if e.client_id is not None}
     named = set(rest.settings.subscriptions or ())
@@ -87,7 +89,9 @@ def _by_queue(looks: Iterable[_Look] | None) -> dict[MessageQueue, list[_Look]]:
 
 
 def _rate(looks: list[tuple[int, int]]) -> float | None:
-    """Return messages a second between the first and the last look; None: there are no two."""
+    """Return messages per second between the first and the last observation, or None without two
+    observations.
+    """
     if len(looks) < 2 or looks[0][0] == looks[-1][0]:
         return None
     (first_ms, first), (last_ms, last) = looks[0], looks[-1]

@@ -22,8 +22,9 @@ class Demand:
     """The requirements for group sizes.
 
     Attributes:
-        service_ms: time of a member's thread for a message; None: as measured from commits.
-        threads: messages that a member works on at once.
+        service_ms: the time that a member's thread takes per message; None to measure it from
+            commits.
+        threads: messages that a member processes concurrently.
         growth: expected messages / messages today.
         outage_ms: how long the queues of a lost member wait for their next owner.
         catch_up_ms: within this time the group has read what waits, up to `target_lag`.
@@ -195,10 +196,10 @@ def _queues_are_read(queues: Queues, needed: Mapping[str, float], thread: float)
 
 
 def _fewest_members(queues: Queues, needed: Mapping[str, float], member: float) -> int | None:
-    """Return the smallest number of members whose busiest member carries its load whatever is
-    missing.
+    """Return the smallest number of members with which the busiest member carries its load,
+    whichever member or broker is missing.
 
-    None: even with one queue each, and a spare member, a member has too much load.
+    Return None if a member has too much load even with one queue each and a spare member.
     """
     largest = max(sum(brokers.values()) for brokers in queues.values())
     for members in range(SPARE + 1, largest + SPARE + 1):

@@ -75,7 +75,7 @@ class Variants:
         return len(self.histories) * len(self.strategies)
 
     def of_rocketmq(self) -> list[tuple[int, str | None]]:
-        """Return (number, text) of RocketMQ's strategies; None: the members' own."""
+        """Return (number, text) of RocketMQ's strategies, with None for the members' own."""
         return [
             (number, None if swept.strategy is None else swept.text)
             for number, swept in enumerate(self.strategies)
@@ -158,7 +158,7 @@ def with_single_losses(
 ) -> Variants:
     """Return the variants with a scenario for each object that an edit with ``each`` loses.
 
-    Arguments and errors as of `single_losses`.
+    The arguments and errors are those of `single_losses`.
     """
     losses = {
         scenario.name: single_losses(scenario, clusters, clients)

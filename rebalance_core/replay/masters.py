@@ -16,8 +16,8 @@ class MasterOutage:
 
     Attributes:
         down_ms: its begin.
-        up_ms: its end; None: it lasts.
-        mode: what the slaves do, by the latest evidence; None: unknown.
+        up_ms: its end; None if it continues.
+        mode: what the slaves do, according to the latest evidence; None if unknown.
     """
 
     down_ms: int
@@ -34,7 +34,7 @@ class MasterOutage:
 
 
 class MasterOutages:
-    """Outages of masters in a group's history, by broker and in order.
+    """The outages of masters in a group's history, by broker and in order.
 
     Args:
         all_events: the events, in any order; simultaneous ones count together.
@@ -72,7 +72,7 @@ class MasterOutages:
 
         Args:
             epoch: the group's epoch.
-            to_ms: when it ends; None: it is open.
+            to_ms: when it ends; None if it is open.
         """
         without = {
             broker

@@ -57,7 +57,9 @@ class Member:
     """False: no row states them, and ``subscriptions`` is empty as a placeholder."""
     language: str | None = None
     profile: ClientProfile = clients.JAVA_PROFILE
-    """The behaviour of its client; behind a proxy, which divides for it, that of Java's."""
+    """The behaviour of its client, or of Java's for a member behind a proxy, which allocates for
+    it.
+    """
     traits: Traits = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -69,7 +71,7 @@ class Member:
         return topic in self.subscriptions or topic == self.retry_topic
 
     def asks_broker(self, settings: GroupSettings) -> bool:
-        """Return whether the broker divides for this member of a group with these settings
+        """Return whether the broker allocates for this member of a group with these settings
         (rocketmq.md §2.8).
         """
         return asks_broker(
@@ -87,7 +89,7 @@ class Member:
 
     @property
     def rule_known(self) -> bool:
-        """False if the rule, or the order of the members, by which it divides is unknown."""
+        """Whether the rule and the order of members by which it allocates are known."""
         return self.message_model == BROADCASTING or self.profile.share_known(self.strategy)
 
     @property

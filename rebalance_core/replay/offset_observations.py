@@ -145,7 +145,7 @@ class CommittedOffsets:
     def since(
         self, queue: MessageQueue, first: CommittedOffset, to_ms: int
     ) -> list[CommittedOffset]:
-        """Return a commit and those that came after it, to a moment, oldest first."""
+        """Return a commit and all later ones up to a moment, oldest first."""
         rows = self._by_queue.get(queue, [])
         index = bisect_left(rows, _age(first), key=_age)
         return rows[index : bisect_right(rows, to_ms, key=lambda row: row.observed_ms)]
@@ -167,5 +167,7 @@ def newer(*rows: CommittedOffset | None) -> CommittedOffset | None:
 
 
 def _age(row: CommittedOffset) -> tuple[int, int]:
-    """Return what orders commits on a queue; of those seen at one moment the higher is newer."""
+    """Return the sort key of commits on a queue; of commits seen at the same moment, the higher is
+    newer.
+    """
     return row.observed_ms, row.committed_offset

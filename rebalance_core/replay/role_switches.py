@@ -17,7 +17,7 @@ from rebalance_core.replay.masters import MasterOutage, MasterOutages
 
 @dataclass(frozen=True, slots=True)
 class RoleSwitch:
-    """A period in which commits of a queue get lost, or come from clients other than its owner.
+    """A period in which commits of a queue are lost, or are made by clients other than its owner.
 
     Attributes:
         began_ms: its start.

@@ -36,7 +36,7 @@ class Held(dict[ProcessKey, frozenset[MessageQueue]]):
 
 @dataclass(frozen=True, slots=True)
 class SharedHoldings:
-    """Queues that a process takes messages from, besides those that it owns exclusively.
+    """The queues from which a process takes messages, besides those that it owns exclusively.
 
     Upstream: ``RebalanceImpl.processQueueTable`` and ``popProcessQueueTable``.
 

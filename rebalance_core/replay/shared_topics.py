@@ -17,8 +17,8 @@ class SharedTopic:
 
     Attributes:
         queues: mqAll.
-        share_queue_num: the share queue number of its request mode POP; None: no member asks a
-            broker to pop it, and those that pop it are behind proxies.
+        share_queue_num: the share queue number of its request mode POP; None if only members behind
+            proxies pop it.
     """
 
     queues: tuple[MessageQueue, ...]

@@ -53,7 +53,7 @@ def _reach_errors(instant: Instant) -> Iterator[str]:
 
 
 def _pop_metric_errors(instant: Instant) -> Iterator[str]:
-    """Check the figures of a topic that hold whatever is readable."""
+    """Check the figures of a topic that do not depend on which queues are readable."""
     for row in instant.pop_metrics:
         subscribers = {
             m["client_id"] for m in instant.members if row["topic"] in (m["subscriptions"] or ())
@@ -97,7 +97,7 @@ def _exact_errors(instant: Instant) -> Iterator[str]:
 
 
 def _shared_load_errors(instant: Instant) -> Iterator[str]:
-    """Check that a load has no more shared queues than its client's entries stand for."""
+    """Check that a load has no more shared queues than its client's entries represent."""
     readable: Counter[str] = Counter({row["topic"]: row["queues"] for row in instant.pop_metrics})
     entries: dict[str, list[Row]] = defaultdict(list)
     for row in instant.reach:

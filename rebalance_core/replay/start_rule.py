@@ -52,7 +52,7 @@ def without_end(start: StartOffset) -> StartOffset:
 
 
 def zero(rule: str) -> StartOffset:
-    """Return a start of 0 by a rule, whatever was observed."""
+    """Return a start of 0 by a rule, regardless of observations."""
     return StartOffset(rule, 0, 0, 0)
 
 
@@ -151,7 +151,9 @@ def _answers(
 
 
 def _broker_says_zero(history: GroupHistory, seen: QueueOffset) -> bool | None:
-    """Return whether the broker answers 0; None: it depends on whether entry 0 is in memory."""
+    """Return whether the broker answers 0, or None if that depends on whether entry 0 is in
+    memory.
+    """
     if seen.head_cached is None and seen.min_offset <= 0 < seen.max_offset:
         return None
     reply = broker_offset_reply(

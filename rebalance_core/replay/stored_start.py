@@ -33,7 +33,7 @@ class Past:
     taken_ms: int = BEFORE_ALL_MS
     """The latest moment at which it had taken it; `BEFORE_ALL_MS`: before the log began."""
     alone_ms: int | None = None
-    """The moment by which all earlier holders had released it; None: others hold it, too."""
+    """The moment by which all earlier holders had released it; None if others also hold it."""
     dropped_ms: int = BEFORE_ALL_MS
     """When the last holder was notified to release it."""
     gone_ms: int = BEFORE_ALL_MS
@@ -41,7 +41,7 @@ class Past:
     low: int | None = None
     """The lowest offset at which the last holder can have started."""
     switches: tuple[RoleSwitch, ...] = ()
-    """Losses and returns of masters so far that affect the queue."""
+    """The losses and returns of masters so far that affect the queue."""
     switched_low: int = 0
     """The lowest offset that any client can have committed, or kept, in all of these."""
 
@@ -152,7 +152,7 @@ class StoredStarts:
 
         Args:
             handover: the previous holders of the queue.
-            uncommitted: where it starts if the broker knows no commit; None: it knows a commit.
+            uncommitted: where it starts if the broker knows no commit; None if it knows a commit.
         """
         handover = self._settled(handover)
         change, past, queue = handover.change, handover.past, handover.queue
@@ -292,11 +292,11 @@ class StoredStarts:
 
 
 def _settled_ms(past: Past) -> int | None:
-    """Return when all switches of a queue are over; None: there is none, or one lasts."""
+    """Return when all switches of a queue are over, or None if there is none or one continues."""
     ends = [switch.settled_ms for switch in past.switches]
     return None if None in ends else max((end for end in ends if end is not None), default=None)
 
 
 def highest(*bounds: int | None) -> int | None:
-    """Return the highest of some upper bounds; None: unbounded."""
+    """Return the highest of the upper bounds, or None if one is unbounded."""
     return None if None in bounds else max(bound for bound in bounds if bound is not None)

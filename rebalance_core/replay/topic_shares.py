@@ -75,7 +75,7 @@ def pops_topic(state: GroupView, member: Member, shared: SharedTopic) -> bool:
 
 
 Share: TypeAlias = Sequence[MessageQueue] | None
-"""None: the pass leaves the topic unchanged."""
+"""None if the pass leaves the topic unchanged."""
 Answer: TypeAlias = tuple[tuple[MessageQueue, ...] | None, ...]
 """A member's share; two shares where its client's sort order is unknown."""
 NO_SHARE: Answer = ((),)
@@ -91,11 +91,11 @@ def known_share(answer: Answer, uncertain: UncertainHoldings) -> Share:
 
 @dataclass(frozen=True, slots=True)
 class TopicAllocation:
-    """The answers that members of a kind get for a topic.
+    """The answers that members of the same kind get for a topic.
 
     Attributes:
-        others: The answer that most of them get.
-        named: By client id, the answers that differ.
+        others: The answer for most of them.
+        named: The answers that differ, by client id.
     """
 
     others: Answer
@@ -170,7 +170,7 @@ class TopicAllocations:
         )
 
     def pulled(self, kind: Kind, topic: str, queues: Sequence[MessageQueue]) -> TopicAllocation:
-        """Return a topic as members of a kind divide it by their strategy.
+        """Return the allocation of a topic among members of a kind by their strategy.
 
         Clients whose strategies answer an empty argument with nothing release the topic.
         """

@@ -105,7 +105,7 @@ def broker_events(plan: FleetPlan, number: int) -> Iterator[list[Row]]:
 
 
 def _late_broker(plan: FleetPlan, cluster: int) -> int | None:
-    """Return when the cluster gets another broker; None: not in this trace."""
+    """Return when the cluster gets another broker, or None if not in this trace."""
     for day in range(plan.days):
         draws = Draws(plan.seed, "new-broker", cluster, day)
         if draws.chance(NEW_BROKER_CHANCE_PER_DAY):

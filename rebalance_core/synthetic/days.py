@@ -1,4 +1,4 @@
-"""The days of a group: when each incident happens, and the rows of its whole life."""
+"""The days of a group: decides when each incident happens, and yields all rows of the group."""
 
 from collections.abc import Callable, Iterator
 

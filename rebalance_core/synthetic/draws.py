@@ -29,7 +29,7 @@ def key_of(seed: int, kind: str, *ids: int) -> int:
 
 
 class Draws:
-    """Random numbers of an entity, in order."""
+    """A sequence of random numbers for an entity."""
 
     def __init__(self, seed: int, kind: str, *ids: int) -> None:
         self.random = Random(key_of(seed, kind, *ids)).random

@@ -65,11 +65,11 @@ ABANDONED_LAG_MS = 6 * DAY_MS
 
 @dataclass(frozen=True, slots=True)
 class FleetGroup:
-    """A group as it is at the start of the trace.
+    """A group at the start of the trace.
 
     Attributes:
-        settings: those of its row in consumer_groups, or the defaults without a row.
-        has_row: False: there is no row, so members state their topics.
+        settings: the settings in its row of consumer_groups, or the defaults without a row.
+        has_row: whether it has a row; otherwise members state their topics.
         topics: numbers of its topics in the cluster.
         size: members on an ordinary day.
         naming: the source of client ids, see `Seats`.

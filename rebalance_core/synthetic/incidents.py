@@ -1,4 +1,4 @@
-"""Incidents of a group: each function plays an incident, now and on the agenda."""
+"""The incidents of a group; each function plays one, with later steps on the agenda."""
 
 from dataclasses import replace
 from functools import partial
@@ -169,7 +169,9 @@ def _new_release(life: MemberLife) -> None:
 
 
 def _other_topic(life: MemberLife) -> str | None:
-    """Return a topic of the cluster that the group lacks; None: it has all, or the draw failed."""
+    """Return a topic of the cluster that the group lacks, or None if it has all or the draw
+    failed.
+    """
     cluster = life.group.cluster.number
     number = life.draws.between(0, life.plan.topics_in(cluster) - 1)
     if number in life.group.topics:

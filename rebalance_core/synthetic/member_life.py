@@ -20,7 +20,7 @@ Action = Callable[..., None]
 
 @dataclass(slots=True)
 class Release:
-    """Settings of the deployed program; None: those of the group's row."""
+    """Settings of the deployed program; None for those of the group's row."""
 
     version: str | None = None
     strategy: str | None = None

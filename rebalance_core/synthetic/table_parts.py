@@ -20,7 +20,7 @@ PartRows = list[Row] | OffsetColumns
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Rows of a table that come from a kind of entity, each entity by itself.
+    """The rows of a table that a kind of entity yields, each entity independently.
 
     ``entities`` counts them in a plan; ``rows(plan, number)`` yields the rows of an entity, in
     pieces.

@@ -44,7 +44,9 @@ class _Place:
             self.steps.append((at_ms, readable, writable))
 
     def readable_before(self, at_ms: int | None) -> int:
-        """Return the queues readable at the last instant before a time; None: the most ever."""
+        """Return the queues readable at the last instant before a time, or the largest number ever
+        if it is None.
+        """
         if at_ms is None:
             return max((readable for _, readable, _ in self.steps), default=0)
         earlier = [readable for ms, readable, _ in self.steps if ms < at_ms]
@@ -323,7 +325,9 @@ def _ends_of(rows: pa.Table, value: str, keys: Iterable[str]) -> pa.Table:
 
 
 def _pace(look: Mapping[str, Any]) -> float | None:
-    """Return messages a ms between the first and the last look; None: there is one."""
+    """Return messages per ms between the first and the last observation, or None if there is only
+    one.
+    """
     if look["last_ms"] == look["first_ms"]:
         return None
     return float(max(0, look["last"] - look["first"]) / (look["last_ms"] - look["first_ms"]))

@@ -182,7 +182,9 @@ def with_shared_figures(
 
 
 def redelivery_of(members: Collection[MemberSettings]) -> tuple[float, float] | None:
-    """Return fewest and most seconds until a dead member's messages come again, or None."""
+    """Return the fewest and the most seconds until a dead member's messages are delivered again, or
+    None.
+    """
     costs: list[Redelivery] = []
     if any(member.rebalance_mode == PROXY_REBALANCE for member in members):
         costs.append(redelivery_after_death(PROXY_REBALANCE))

@@ -192,7 +192,7 @@ class EventFacts(PackedTables):
 
 
 def event_facts(table: str, rows: pa.Table) -> EventFacts | None:
-    """Return facts of some used rows of an input table; None: the table's rows carry none."""
+    """Return the facts in used rows of an input table, or None if the table's rows have none."""
     if table == GROUPS:
         return EventFacts.of(set_up=_distinct(rows.select(_SET_UP.names)))
     if table != EVENTS:
@@ -218,7 +218,7 @@ _LIVES = pa.schema(
 
 @dataclass(frozen=True, eq=False)
 class Lives(PackedTables):
-    """The last event of each process in a group: its join, or its end.
+    """The last event of each process in a group, its join or its end.
 
     Attributes:
         last: Columns of the contract; a process that a single broker missed is still there.
@@ -248,7 +248,7 @@ class Lives(PackedTables):
 
 
 def lives(table: str, rows: pa.Table) -> Lives | None:
-    """Return the last events of some used rows; None: the table's rows carry none."""
+    """Return the last events in used rows, or None if the table's rows have none."""
     if table != EVENTS:
         return None
     ends = (events.CONSUMER_LEAVE, events.CONSUMER_LOST)

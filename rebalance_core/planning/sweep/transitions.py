@@ -233,7 +233,7 @@ def _between(slices: Iterable[Measured], futures: int, first_ms: int) -> tuple[I
 
 
 def _of_futures(slices: Sequence[Measured], figure: str, futures: int) -> list[float] | None:
-    """Return a figure's thousandths over all rollouts, in each future; None: one is unknown."""
+    """Return a figure's thousandths over all rollouts in each future, or None if one is unknown."""
     sums: list[float] = []
     for each in slices:
         of_rollouts = each.totals[figure].to_pylist()
@@ -262,7 +262,7 @@ def with_rates_going_on(history: GroupHistory) -> GroupHistory:
 
 
 def _under(history: GroupHistory, strategy: str | None) -> GroupHistory:
-    """Return the history with this strategy for all members; None: unchanged."""
+    """Return the history with this strategy for all members, unchanged if it is None."""
     if strategy is None:
         return history
     return replace(
