@@ -88,7 +88,7 @@ def _compared(group: GroupSnapshot) -> tuple[ComparisonResult, Findings]:
             result = unknown(result, why)
             findings = _covered(group, result)
         return result, findings
-    except Exception as error:  # one group must not fail the audit of 10,000 groups
+    except Exception as error:  # an error in one group must not fail the audit of 10,000 groups
         return ComparisonResult(verdicts.UNKNOWN, verdicts.COMPARISON_FAILED), [
             rule_failed("The comparison", group, error)
         ]
@@ -172,9 +172,10 @@ def _standing(group: GroupSnapshot) -> tuple[Standing, Findings]:
 
 
 def _behind(group: GroupSnapshot) -> int | None:
-    """Return the messages after the newest commits, with those of queues without a reader.
+    """Return the number of messages after the latest commits, including those in queues without a
+    reader.
 
-    None: no commit is known, or a broker with some of its queues is down.
+    Return None if no commit is known, or if a broker with some of the queues is down.
     """
     if any(queues_lost(group, broker) for broker in brokers_lost(group)):
         return None
@@ -187,12 +188,12 @@ def _behind(group: GroupSnapshot) -> int | None:
 
 @dataclass(frozen=True)
 class GroupRules:
-    """Judges one group; travels to every task.
+    """Judges a group; small enough to be sent to every task.
 
     Attributes:
-        runs: the runs, by cluster.
-        accepted: acceptances that hold.
-        salt: the salt of the names that replace client ids; None: client ids are shown.
+        runs: the audit runs by cluster.
+        accepted: valid acceptances.
+        salt: the salt of the names that replace client ids; None shows the ids.
     """
 
     runs: Mapping[str, AuditRun]

@@ -56,19 +56,19 @@ Key = TypeVar("Key", bound=Hashable)
 _NO_SETTINGS = dict.fromkeys(CONSUMER_GROUPS.column_names)
 
 PERSISTENT_MS = times.CHANNEL_EXPIRY_MS + times.CHANNEL_SCAN_MS + times.REBALANCE_WAIT_MS
-"""The longest window of a host loss (rocketmq.md §6.4): no transient lasts this long."""
+"""The longest window of a host loss (rocketmq.md §6.4), longer than any transient."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerOutage:
-    """A time in which no replica of a broker was there.
+    """A period in which no replica of a broker was up.
 
     Attributes:
-        down_ms: since when; None: unknown.
-        up_ms: until when; None: it is down at the end.
+        down_ms: its begin; None if unknown.
+        up_ms: its end; None if the broker is down at the end.
         evidence: the evidence, in words.
-        seen_ms: its last sign of life, where no event dates its end.
-        planned: it shut down, and collection.toml expects others but not this one.
+        seen_ms: its last sign of life, if no event dates its end.
+        planned: whether it shut down and collection.toml expects others but not this broker.
     """
 
     down_ms: int | None
@@ -110,12 +110,12 @@ class RefusedHeartbeat(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AuditRun:
-    """An audit run's knowledge of the whole cluster; small, because every task receives it.
+    """What an audit run knows about the whole cluster; small, because every task receives it.
 
     Attributes:
-        start_ms: start of what the collection covers.
-        end_ms: its end: "now" of the audit.
-        night_ms: start of the night under judgement.
+        start_ms: the begin of the collection's coverage.
+        end_ms: its end, the audit's "now".
+        night_ms: the start of the audited night.
         over_ms: findings that ended before this time are over because an earlier run saw them; 0:
             no night is known.
         stale_ms: a dump older than this at the end does not show the present.
@@ -178,7 +178,7 @@ class AuditRun:
 
 
 def snapshot_rows(tables: Mapping[str, Iterable[Mapping[str, object]]]) -> SnapshotRows:
-    """Return the rows on one group; a missing table has none."""
+    """Return the rows of a group by table; a missing table has no rows."""
     return cast("SnapshotRows", {name: list(tables.get(name, ())) for name in GROUP_TABLES})
 
 
@@ -194,8 +194,8 @@ def facts_by_kind(rows: Iterable[ObservedFactsRow]) -> FactsByKind:
 class GroupSnapshot:
     """The rows of one group, by table of `GROUP_TABLES`.
 
-    ``findings`` are ingest's on the group; there is ``propagation`` if its changes were simulated
-    over time.
+    ``findings`` are ingest's findings about the group; ``propagation`` exists if its changes were
+    simulated over time.
     """
 
     cluster: str
@@ -205,7 +205,7 @@ class GroupSnapshot:
 
     @cached_property
     def facts(self) -> FactsByKind:
-        """The observed facts by kind, those of one in order of time."""
+        """The observed facts by kind, each kind in order of time."""
         rows = self.tables["observed_facts"]
         return facts_by_kind(sorted(rows, key=lambda row: (row["first_ms"], row["source"])))
 
@@ -229,9 +229,10 @@ class GroupSnapshot:
 
     @cached_property
     def emptied(self) -> EpochsRow | None:
-        """The epoch since which the group has no member; None: it has some, or never had an epoch.
+        """The epoch since which the group has no member; None if it has members or never had an
+        epoch.
 
-        Brokers and topics that change later begin epochs of a group that is empty already.
+        Later changes of brokers and topics begin further epochs of a group that is already empty.
         """
         first = None
         for row in reversed(self.epochs):
@@ -242,12 +243,12 @@ class GroupSnapshot:
 
     @cached_property
     def members(self) -> list[MembershipsRow]:
-        """Processes that are members at the end: open rows of memberships."""
+        """The members at the end: open rows of memberships."""
         return [row for row in self.tables["memberships"] if row["to_ms"] is None]
 
     @cached_property
     def owned(self) -> list[OwnershipRow]:
-        """Holdings at the end, queues without an owner included: open rows of ownership."""
+        """The holdings at the end, including queues without an owner: open rows of ownership."""
         return [row for row in self.tables["ownership"] if row["to_ms"] is None]
 
     @cached_property
@@ -258,10 +259,11 @@ class GroupSnapshot:
 
     @cached_property
     def settled_by(self) -> dict[int, int]:
-        """Epoch -> when its changes have surely happened, epoch ms; open windows extend it.
+        """When the changes of each epoch have certainly happened, epoch ms, by epoch; open windows
+        extend it.
 
-        Retry topics settle later; whoever asks for them adds the window of a route. It is as much
-        longer as corrected clocks may still be off.
+        Retry topics settle later, so callers add the window of a route for them. The possible error
+        of corrected clocks is added.
         """
         latest: dict[int, int] = {}
         for row in self.tables["diffs"]:
@@ -280,8 +282,8 @@ class GroupSnapshot:
         return settled
 
     def _window_ms(self, cause: str, *, in_diffs: bool) -> int:
-        """Return the window of a cause; ``in_diffs``: the diffs show whether a loss was an
-        expiry.
+        """Return the window of a cause; ``in_diffs`` states that the diffs show whether a loss was
+        an expiry.
         """
         expired = cause == CONSUMER_LOST and not in_diffs
         event = Event(0, 0, cause, detail=EXPIRED if expired else None)
@@ -292,7 +294,9 @@ class GroupSnapshot:
 
     @cached_property
     def notices(self) -> dict[str, tuple[str, ...]]:
-        """Notices of brokers with a topic of the group that do not always notify at once."""
+        """The notice modes of brokers that have a topic of the group and do not always notify at
+        once.
+        """
         brokers = {row["broker_name"] for row in self.tables["topics"]}
         return {name: modes for name, modes in self.run.notices.items() if name in brokers}
 
@@ -313,7 +317,7 @@ class GroupSnapshot:
 
     @cached_property
     def slowest(self) -> Intervals:
-        """Return, for each timer, the longest interval that a client of the group ever had."""
+        """Return, for each timer, the longest interval of any client of the group."""
         stated = [self.settings, *self.consumer_events]
         usual = [self.settings[name] or getattr(DEFAULT_INTERVALS, name) for name in INTERVALS]
         longest = [max((row[name] or 0 for row in stated), default=0) for name in INTERVALS]
@@ -332,16 +336,16 @@ class GroupSnapshot:
 
 @dataclass(frozen=True)
 class ClusterSnapshot:
-    """The rows on one cluster as a whole.
+    """The rows about a cluster as a whole.
 
     Attributes:
         run: the audit run's knowledge of the cluster.
-        facts: by kind, those of `cluster_snapshot.CLUSTER_KINDS`.
+        facts: the facts of `cluster_snapshot.CLUSTER_KINDS`, by kind.
         broker_events: BROKER_UP and BROKER_DOWN, MASTER_UP and MASTER_DOWN.
-        coverage: rows of ``coverage``; none: the files cover all the time.
-        dumps: the newest dump by command and broker.
-        not_before_ms: a collection that ends before is old as a whole; None: it may be of any age.
-        lost_kinds: kinds of files that the previous run read and this one lacks.
+        coverage: rows of ``coverage``; empty if the files cover all times.
+        dumps: the latest dump by command and broker.
+        not_before_ms: a collection that ends before this is too old; None allows any age.
+        lost_kinds: kinds of files that the previous run read and this run lacks.
     """
 
     run: AuditRun
@@ -380,14 +384,14 @@ def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Something about a group that is known at some times: a part of a rule's input.
+    """A part of a rule's input: a fact about a group that is known at some times.
 
     Attributes:
-        name: as docs/audit-rules.md calls it.
+        name: its name in docs/audit-rules.md.
         meaning: what it is, and which files show it.
-        timelines: those that show it for a finding; each has to be known.
-        when: at what time of a finding it is read. END: when the finding holds, at its end; BEGIN:
-            when it begins; SPAN: from its begin to its end.
+        timelines: the timelines that show it for a finding, all of which must be known.
+        when: the time of a finding at which it is read: END for the end, BEGIN for the begin, SPAN
+            for the whole time.
         before_ms: how long before the finding a span begins.
     """
 
@@ -406,9 +410,9 @@ class Finding:
     """A finding about a group, topic, queue or client; a row of ``findings``.
 
     Attributes:
-        summary: one sentence with the names and numbers that matter.
-        evidence: what shows it; values are shown as text.
-        severity: None: the rule's default.
+        summary: a sentence with the relevant names and numbers.
+        evidence: the evidence, with values as text.
+        severity: its severity; None for the rule's default.
         first_ms: when it began, epoch ms; last_ms: when it ended, None if it still holds.
         seen_ms: when a dump showed it, if it counts only while nothing changes.
         shown_ms: when it was last shown, if it holds to the end; subjects are read at that time if
@@ -438,7 +442,8 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A pathology: a stable id, a default severity, its meaning, the remedy, and how to find it.
+    """A pathology, with a stable id, a default severity, its meaning, its remedy, and a way to find
+    it.
 
     Attributes:
         rule_id: never changes its meaning: accepted findings name it.
@@ -481,11 +486,12 @@ class Rule:
 
 
 MAX_LISTED = 20
-"""This many items of a list are shown; the rest are counted."""
+"""How many items of a list are shown; the rest are counted."""
 
 
 def listed(items: Iterable[Any], limit: int = MAX_LISTED, count: int | None = None) -> str:
-    """Return the first items as text; ``count``: how many there are if only the first are passed.
+    """Return the first items as text; ``count`` is the total number if only the first items are
+    passed.
 
     >>> listed("abcd", 2), listed("ab", count=30)
     ('a, b and 2 more', 'a, b and 28 more')

@@ -1,5 +1,5 @@
-"""A one-word health of a group for whoever is on call: is every queue read, by one member, and fast
-enough?
+"""Summarises a group's health in a word for on-call engineers: is every queue read, by one member,
+and fast enough?
 """
 
 from __future__ import annotations
@@ -56,15 +56,15 @@ _BY_RULES: tuple[tuple[Health, frozenset[str]], ...] = (
     ),
     (BEHIND, frozenset({"FALLS_BEHIND"})),
 )
-"""Rules whose findings above INFO set a health word, the gravest word first."""
+"""The rules whose findings above INFO decide the health, the worst value first."""
 _RUNNING = "RUNNING_NOT_LISTED"
 
 
 def health_of(verdict: Verdict, progress: Progress, findings: Iterable[FindingsBegun]) -> Health:
     """Return the health of a group at the end of the audited period.
 
-    The comparison with predicted owners does not count, but accepted findings do; OK and IDLE are
-    claimed only where owners could be compared.
+    The comparison with predicted owners does not count, but accepted findings do. OK and IDLE are
+    returned only if owners could be compared.
 
     Args:
         verdict: the comparison's verdict.

@@ -1,4 +1,4 @@
-"""Groups without evidence that other groups have, as findings of their cluster."""
+"""Reports groups without evidence that other groups have, as findings about their cluster."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WORDS = {
     verdicts.NOT_COVERED: "with some members or owners not examined",
     UNASKED: "not queried at a broker of its topics (consumerConnection -b)",
 }
-"""What evidence a group lacks, for the reasons without a finding on a broker."""
+"""The evidence that a group lacks, for reasons without a finding about a broker."""
 
 
 MISSING_REASONS = (
@@ -68,10 +68,10 @@ def missing_of_groups(
     """Return findings for groups that lack evidence which other groups have.
 
     Args:
-        unknown: by reason (`missing_reason`) how many groups, and the first names.
-        compared: groups that were compared; with none the whole kind of dump is missing, and that
-            is a finding of its own.
-        reported: that something of the cluster is missing is a finding already.
+        unknown: the number of groups and the first names, by reason (`missing_reason`).
+        compared: the number of compared groups; if it is 0, the whole kind of dump is missing,
+            which is a finding of its own.
+        reported: whether a finding already reports missing files of the cluster.
     """
     compared = compared or not reported
     return [
@@ -107,8 +107,8 @@ def incomplete_groups(reason: str, count: int, names: list[str]) -> Finding:
 
     Args:
         reason: a key of `_WORDS`.
-        count: how many groups.
-        names: the first of them.
+        count: the number of groups.
+        names: the first names.
     """
     names_shown = listed(names, count=count)
     return Finding(

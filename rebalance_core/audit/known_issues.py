@@ -95,7 +95,7 @@ def _numbers(version: str) -> Numbers | None:
 
 @cache
 def known_issues() -> tuple[KnownIssue, ...]:
-    """Return the list that comes with the package."""
+    """Return the issues bundled with the package."""
     text = (files("rebalance_core.audit") / LIST_NAME).read_text("utf-8")
     return parse_known_issues(text, LIST_NAME)
 
@@ -108,7 +108,7 @@ def parse_known_issues(
     Args:
         text: tables ``[[issue]]``.
         name: the file's name, for messages.
-        rule_ids: the valid ids; None: not checked.
+        rule_ids: the valid ids; None to skip the check.
 
     Raises:
         UsageError: the text is not TOML or has other contents; the message lists every mistake.
@@ -197,20 +197,20 @@ def _contradictions(table: TomlTable, rule_ids: Collection[str] | None) -> list[
 
 
 KNOWN = "known"
-"""Key in a finding's evidence for the issues that match it, and by which versions."""
+"""The evidence key for the known issues that match a finding, with the matching versions."""
 
 ClientVersion = tuple[str | None, str | None]
-"""Language and version; None: no file shows it."""
+"""Language and version, each None if no file shows it."""
 
 
 @dataclass(frozen=True)
 class Concerned:
-    """Whom a finding may be about.
+    """The clients and brokers that a finding may concern.
 
     Attributes:
-        brokers: version by broker, where a file shows it.
+        brokers: version by broker, if a file shows it.
         clients: language and version by client id.
-        settings: the group's row of consumer_groups; None for findings on the cluster.
+        settings: the group's row of consumer_groups; None for findings about the cluster.
     """
 
     brokers: Mapping[str, str] = field(default_factory=dict)
@@ -247,7 +247,7 @@ def of_java_clients(run: AuditRun) -> Concerned:
 def with_known(
     rows: Iterable[FindingsBegun], concerned: Concerned, issues: Iterable[KnownIssue] | None = None
 ) -> list[FindingsBegun]:
-    """Return the findings, each with the known issue that fits in its evidence."""
+    """Return the findings, adding any matching known issue to the evidence."""
     listed = list(known_issues() if issues is None else issues)
     return [_named(row, concerned, listed) for row in rows]
 
@@ -260,7 +260,7 @@ def _named(row: FindingsBegun, concerned: Concerned, issues: Iterable[KnownIssue
 
 
 def _fit(row: FindingsBegun, concerned: Concerned, issue: KnownIssue) -> Iterator[str]:
-    """Return whose issue it is, once, if it fits: by the language and versions that were seen."""
+    """Yield whose issue it is, with language and versions, if the issue matches."""
     if row["rule_id"] not in issue.rules or not _holds(row, concerned, issue):
         return
     parts = []

@@ -1,4 +1,4 @@
-"""Whether a group's allocation is known, and from which evidence."""
+"""Decides whether a group's allocation is known."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 
 def stated_strategies(group: GroupSnapshot) -> Callable[[MembershipsRow], str]:
-    """Return the strategy that a membership's client is set to, by its Java name.
+    """Return a function that gives the configured strategy of a membership's client under its Java
+    name.
 
     The row has the strategy as its client applies it: GO_CONSISTENT_HASH of CONSISTENT_HASH, AVG of
     whatever strategy a group's C++ members are set to.
@@ -38,7 +39,7 @@ def stated_strategies(group: GroupSnapshot) -> Callable[[MembershipsRow], str]:
 def strategy_is_known(group: GroupSnapshot) -> bool:
     """Return False if some member depends on a strategy or parameters that no file shows.
 
-    The ledger's owners are then an assumption, and no evidence.
+    The ledger's owners are then only an assumption.
     """
     unknown = any(row["rule_id"] == "INGEST_STRATEGY_UNKNOWN" for row in group.tables["findings"])
     return not reads_static_topic(group) and (not unknown or all_proxied(group.members))

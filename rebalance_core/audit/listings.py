@@ -1,4 +1,4 @@
-"""Lists of a group's members, as brokers and proxies answered them."""
+"""The member lists that brokers and proxies returned for a group."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EMPTY_LIST = ("0", "")
 
 
 SAME_ROUND_MS = 120_000
-"""Dumps of one group this close together belong to one round."""
+"""Dumps of a group that are at most this far apart belong to the same round."""
 
 
 class Asked(TypedDict):
@@ -36,7 +36,7 @@ class Asked(TypedDict):
 
 
 class ListedMember(TypedDict):
-    """A member as a broker that was asked by name lists it."""
+    """A member in the list of a broker that was queried by name."""
 
     asked_broker: str
     client_id: str
@@ -46,7 +46,7 @@ class ListedMember(TypedDict):
 
 
 class Answer(TypedDict):
-    """A member as a broker, or a proxy, lists it; `client_id` None: it lists none."""
+    """A member in the list of a broker or proxy; `client_id` is None for an empty list."""
 
     asked_broker: str
     client_id: str | None
@@ -69,7 +69,7 @@ def _is_of_broker(row: ObservedMembersRow) -> TypeGuard[ListedMember]:
 def rounds(
     rows: Iterable[AnyRow], time_of: Callable[[AnyRow], int], apart_ms: int = SAME_ROUND_MS
 ) -> Iterator[list[AnyRow]]:
-    """Yield the rows by rounds of dumps; a round's dumps begin within ``apart_ms`` of its first."""
+    """Yield the rows of each round of dumps, which all begin within ``apart_ms`` of the first."""
     current: list[AnyRow] = []
     for row in sorted(rows, key=time_of):
         if current and time_of(row) - time_of(current[0]) > apart_ms:
@@ -81,14 +81,14 @@ def rounds(
 
 
 def member_rounds(rows: Iterable[Answered]) -> Iterator[list[Answered]]:
-    """Return the brokers' answers by rounds in which each broker was asked once."""
+    """Return the brokers' answers in rounds in which each broker was queried once."""
     return each_asked_once(rows, lambda row: row["asked_broker"], seen_ms)
 
 
 def each_asked_once(
     rows: Iterable[AnyRow], whom: Callable[[AnyRow], str | None], time_of: Callable[[AnyRow], int]
 ) -> Iterator[list[AnyRow]]:
-    """Yield the rows by rounds in which each server was asked once."""
+    """Yield the rows in rounds in which each server was queried once."""
     for together in rounds(rows, time_of):
         asked: dict[str | None, int] = {}
         current: list[AnyRow] = []
@@ -101,8 +101,7 @@ def each_asked_once(
 
 
 def answers_at(rows: Iterable[Answer], at_ms: int, within_ms: int) -> dict[str, list[Answer]]:
-    """Return each broker's answer for a time: the newest until then, or otherwise the first after
-    it.
+    """Return each broker's answer for a time: the latest until then, or else the first after it.
 
     Args:
         rows: the rows of `broker_answers` or `proxy_answers`.
@@ -149,8 +148,7 @@ def _listed_by_brokers(group: GroupSnapshot) -> Iterator[Answer]:
 def whole_rounds(group: GroupSnapshot) -> Iterator[list[Answer]]:
     """Yield the fresh answers of brokers by rounds, without those that may lack rows.
 
-    These end a round all the same: the broker was asked, and its next answer belongs to another
-    round.
+    Such answers still end a round, because the broker's next answer belongs to another round.
     """
     cut = partial_dumps(group)
     if not cut:
@@ -187,7 +185,7 @@ def wordless(group: GroupSnapshot, listed: Iterable[Dumped] | None = None) -> se
 def _has_members(group: GroupSnapshot, listed: Iterable[Dumped], at_ms: int) -> bool:
     """Return True if a broker's list of that round, or the ledger, has members at a time.
 
-    Those behind proxies brokers do not list.
+    Brokers do not list members behind proxies.
     """
     if any(abs(row["observed_ms"] - at_ms) <= SAME_ROUND_MS for row in listed):
         return True

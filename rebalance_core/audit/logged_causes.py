@@ -1,4 +1,4 @@
-"""Logged events that explain an observation at some time."""
+"""Finds logged events that explain an observation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ join."""
 
 
 def cause_before(group: GroupSnapshot, at_ms: int, within_ms: int = PERSISTENT_MS) -> str | None:
-    """Return the group's newest event of the time before, in words, or None if none is logged."""
+    """Return the group's latest event within ``within_ms`` before a time, in words, or None if none
+    is logged.
+    """
     for epoch in reversed(group.epochs):
         if epoch["from_ms"] <= at_ms + SEEN_BEFORE_LOGGED_MS:
             if at_ms - epoch["from_ms"] > within_ms:
@@ -72,7 +74,7 @@ def window_around(
 ) -> str | None:
     """Return the event whose window, extended at both ends, contains this time.
 
-    ``causes``: the types of event that explain anything here; None: all.
+    ``causes`` are the types of event that count; None for all.
     """
     for epoch in group.epochs:
         if causes is not None and not set(causes) & set(epoch["causes"]):

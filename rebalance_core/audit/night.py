@@ -1,4 +1,4 @@
-"""The night that an audit judges: from the end of the previous run to the end of this one."""
+"""The audited night, from the end of the previous run to the end of this run."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from rebalance_core.contracts.rows import FindingsBegun
 
 NIGHT_MS = DAY_MS
-"""How long before its end a night begins if nothing determines its start."""
+"""The length of a night whose start nothing determines."""
 ENDED_BY = "ended_by"
-"""Evidence key of a finding that has ended: what shows that it ended (`confidence.borne_out`)."""
+"""The evidence key for what shows that a finding has ended (`confidence.borne_out`)."""
 _OVER = "the night began after it"
 
 
@@ -29,8 +29,8 @@ class EarlierNight:
     Attributes:
         night_ms: its begin.
         end_ms: its end.
-        seen_ms: the time until which it saw events end: its brokers' logs go no further, and an
-            incomplete run may have missed what ended in its night.
+        seen_ms: the time up to which it saw the end of events, because its brokers' logs end there,
+            and an incomplete run may have missed ends in its night.
     """
 
     night_ms: int
@@ -43,10 +43,11 @@ class NightBegin:
     """The start of each cluster's night.
 
     Attributes:
-        since_ms: for all clusters; None: from the previous run, the state or `NIGHT_MS`.
-        place: location of the previous run, for messages; empty: none.
+        since_ms: the start for all clusters; None to derive it from the previous run, the state or
+            `NIGHT_MS`.
+        place: location of the previous run, for messages; empty without one.
         previous: nights of that run by cluster.
-        state_ms: end of the opening state; None: no state.
+        state_ms: end of the opening state, if there is one.
     """
 
     since_ms: int | None = None
@@ -105,8 +106,7 @@ def _names(clusters: Iterable[str]) -> str:
 
 
 def logged_ms(run: AuditRun) -> int:
-    """Return the time until which the logs of the brokers go: events that ended later may be in
-    none of them.
+    """Return where the brokers' logs end; no log may show events that ended later.
 
     A log that ends long before the collection belongs to a silent broker, or is reported as
     incomplete.
@@ -119,7 +119,7 @@ Found = TypeVar("Found", bound="FindingsBegun")
 
 
 def within_night(finding: Found, run: AuditRun | None) -> Found:
-    """Return the finding, for information if it ended before the night began."""
+    """Return the finding, as INFO if it ended before the night began."""
     if run is None or run.over_ms == 0:
         return finding
     last_ms = finding["last_ms"]
@@ -140,5 +140,5 @@ def within_night(finding: Found, run: AuditRun | None) -> Found:
 
 
 def has_ended(finding: FindingsBegun) -> bool:
-    """Return True if the finding is for information because it has ended."""
+    """Return True if the finding is INFO because it has ended."""
     return finding["severity"] == INFO and ENDED_BY in finding["evidence"]

@@ -21,8 +21,7 @@ _LOGS = {"NAME_SERVER": "the logs of name servers", "CLIENT": "the logs of clien
 
 
 def not_looked_at(rows: Iterable[CoverageRow]) -> str:
-    """Describe in one sentence what one cluster's files do not cover; empty where that is
-    not known.
+    """Return a sentence about what a cluster's files do not cover; empty if unknown.
 
     >>> row = {"host": "a", "role": "BROKER", "kind": "broker_log", "complete": True, "note": None}
     >>> row |= {"from_ms": 0, "to_ms": 60_000}
