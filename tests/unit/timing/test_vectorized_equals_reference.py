@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from random import Random
 from typing import Any
 
 import hypothesis
@@ -55,6 +56,7 @@ class Tally:
 
     reasons: Counter[str] = field(default_factory=Counter)
     mixed: int = 0
+    suspended: int = 0
     rows: int = 0
 
 
@@ -77,11 +79,41 @@ def awake(
     return replace(history, events=tuple(kept), settings=its)
 
 
+def with_suspensions(history: GroupHistory, seed: int) -> GroupHistory:
+    """The group with half of its members suspended some time before they stop, or before the
+    end.
+    """
+    random = Random(seed)
+    last_ms = max((event.event_ms for event in history.events), default=0)
+    added: list[Event] = []
+    for number, join in enumerate(history.events):
+        if join.event_type != events.CONSUMER_JOIN or random.random() < 0.5:
+            continue
+        key = join.client_id, join.channel_id
+        ends = [
+            event.event_ms
+            for event in history.events
+            if event.event_type in (events.CONSUMER_LEAVE, events.CONSUMER_LOST)
+            and (event.client_id, event.channel_id) == key
+            and event.event_ms > join.event_ms
+        ]
+        before_ms = random.choice((500, 3_000, 10_000, 40_000))
+        at_ms = max(join.event_ms, min(ends, default=last_ms + 60_000) - before_ms)
+        # after all events of its instant
+        sequence = (1 << 40) + number
+        added.append(
+            Event(at_ms, sequence, events.CONSUMER_SUSPEND, client_id=key[0], channel_id=key[1])
+        )
+    return replace(history, events=(*history.events, *added))
+
+
 def compare(history: GroupHistory, options: ClockOptions, tally: Tally) -> None:
     timeline = build_timeline(history, options)
     reason = reason_of(timeline)
     tally.reasons[reason] += 1
     tally.mixed += reason == REGULAR and is_mixed(timeline)
+    members = (member for each in timeline.lifetimes for _, member in each.states)
+    tally.suspended += reason == REGULAR and any(member.suspended for member in members)
     if reason != REGULAR:
         return
     seeds = np.arange(FUTURES) * 977 + len(history.events)
@@ -91,7 +123,12 @@ def compare(history: GroupHistory, options: ClockOptions, tally: Tally) -> None:
 
 
 def equal_in(
-    examples: int, seed: int, versions: st.SearchStrategy[str] = VERSIONS, *, mixed: bool = False
+    examples: int,
+    seed: int,
+    versions: st.SearchStrategy[str] = VERSIONS,
+    *,
+    mixed: bool = False,
+    suspend: bool = False,
 ) -> Tally:
     tally = Tally()
     any_groups = groups(traits=("twins", "masters") if mixed else TRAITS) | groups()
@@ -99,7 +136,8 @@ def equal_in(
     def check(
         history: GroupHistory, options: ClockOptions, after_ms: int, client: str, broker: str
     ) -> None:
-        compare(awake(history, after_ms, client, broker, mixed=mixed), options, tally)
+        history = awake(history, after_ms, client, broker, mixed=mixed)
+        compare(with_suspensions(history, after_ms) if suspend else history, options, tally)
 
     quietly(check, examples, seed, any_groups, OPTIONS, AFTER_MS, versions, versions)
     return tally
@@ -130,6 +168,15 @@ def test_random_groups_with_different_topics_have_the_log_of_the_loop(seed: int)
     tally = equal_in(2 * EXAMPLES, seed, CALM_VERSIONS, mixed=True)
     assert tally.mixed > EXAMPLES / 8
     assert tally.rows > EXAMPLES
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_random_groups_with_suspended_members_have_the_log_of_the_loop(
+    seed: int, mixed: bool
+) -> None:
+    tally = equal_in(EXAMPLES, seed, CALM_VERSIONS, mixed=mixed, suspend=True)
+    assert tally.suspended > EXAMPLES / 20
+    assert tally.rows > EXAMPLES / 2
 
 
 OWN: tuple[dict[str, Any], ...] = (
