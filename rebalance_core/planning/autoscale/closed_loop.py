@@ -5,8 +5,7 @@ All policies and futures of a group advance together, one lane each. Lag is a fl
 second. Lanes at rest whose members keep up need no such steps, because no message waits. In futures
 with the same seed, every policy gets the same pods and timers.
 
-The fluid does not see what happens within a second: single messages, pull requests, and the order
-in which a member's threads come to its queues.
+The fluid does not see what happens within a second: single messages and pull requests.
 """
 
 from __future__ import annotations
@@ -43,7 +42,9 @@ BINS_AN_OCTAVE = 32
 """The resolution of the histogram of lags, with which a percentile is at most 2.2 % too large."""
 BINS = 40 * BINS_AN_OCTAVE
 _SOME = 1e-6
-"""A smaller backlog is a rounding error."""
+"""Below it a backlog is an error of rounding."""
+_UNKNOWN = -2
+"""No member, nor `NO_MEMBER`."""
 CLEARED = 1e-3
 """A queue with fewer waiting messages counts as read."""
 
@@ -232,9 +233,11 @@ class _Loop:
         """Which lanes have unfinished changes."""
         self.backlog = np.zeros((lanes, self.queues))
         self.pace = np.zeros((lanes, self.queues))
-        """Messages per second that the last owner of each queue read, for lanes that lag or
-        change.
-        """
+        """Messages a second that the last owner of each queue read; of lanes that lag or change."""
+        self.owner = np.full((lanes, self.queues), _UNKNOWN)
+        """The member that read last, of lanes that lag or change."""
+        self.ahead = np.zeros((lanes, self.queues))
+        """Messages that it had cached when it took the queue, and has not read yet."""
         self.scalers = [self._scaler(policy) for policy in policies]
         self.sizes = [np.array(policy.sizes, np.int64) for policy in policies]
         periods = [policy.sync_s for policy in policies if policy.kind != FIXED]
@@ -381,6 +384,7 @@ class _Loop:
         stepped |= ~self._fits(first, last)
         calm = ~stepped
         self.pace[calm] = self.rates.rate[last]
+        self.owner[calm] = _UNKNOWN
         self.histogram[calm, 0] += length
         places = np.arange(begin_s + 1, end_s + 1) % self.ring_s
         self.ring[np.ix_(calm, places)] = 0.0
@@ -541,37 +545,81 @@ class _Block:
         """Return waiting messages, (lanes, seconds + 1, queues), and read messages, (lanes,
         seconds, queues).
 
-        A member's threads process messages in the order of pulling, so queues get shares of the
-        threads in proportion to their cached messages, which flow control limits.
+        A member's threads take messages in the order in which it pulled them. What waits in a queue
+        that it takes is behind all that it has cached by then; else queues get shares of the
+        threads in proportion to what is cached, which flow control limits.
         """
         reader, lanes = self.loop.reader, len(self.lanes)
         backlog = np.empty((lanes, self.seconds + 1, self.loop.queues))
         served = np.empty((lanes, self.seconds, self.loop.queues))
         backlog[:, 0] = now = self.loop.backlog[self.lanes]
-        count = lanes * self.members
         first = np.arange(lanes)[:, None, None] * self.members + 1
         members = np.moveaxis(self.owner + first, 1, 0).reshape(self.seconds, -1)
         limits = np.where(self.held > 0, reader.of_queue, 0.0)
         shares = np.moveaxis(self.held, 1, 0).reshape(self.seconds, -1)
+        new = self._new_owners()
+        comes_new = new.any(axis=1)
+        ahead = self.loop.ahead[self.lanes].ravel()
+        waits_behind = bool(ahead.any())
         for second in range(self.seconds):
             waits = now + come[second]
             asked = np.minimum(waits, limits[:, second]).ravel()
-            member = members[second]
-            total = np.bincount(member, asked, count)
-            weight = asked
-            if total.max() > reader.cache:  # otherwise no queue reaches the limit
-                cached = np.minimum(asked, reader.cache)
-                in_cache = np.bincount(member, cached, count)
-                full = in_cache >= reader.capacity
-                total = np.where(full, in_cache, total)
-                weight = np.where(full[member], cached, asked)
-            factor = reader.capacity / np.maximum(total, _SOME)
-            taken = np.minimum(asked, weight * factor[member] * shares[second])
+            member, share = members[second], shares[second]
+            if comes_new[second]:
+                cached = np.minimum(waits, reader.cache).ravel()
+                earlier = self._by_member(member, np.where(new[second], 0.0, cached))
+                ahead = np.where(new[second], earlier[member], ahead)
+                waits_behind = bool(ahead.any())
+            if not waits_behind:
+                taken = self._divided(asked, member, share, np.array(reader.capacity))
+            else:
+                behind = ahead > 0
+                earlier = np.where(behind, 0.0, asked)
+                taken = self._divided(earlier, member, share, np.array(reader.capacity))
+                used = self._by_member(member, taken)
+                left = np.maximum(reader.capacity - used, 0.0)[member]
+                taken += self._divided(asked - earlier, member, share, left)
+                # threads without work have come to what waits behind
+                ahead = np.where(left > _SOME, 0.0, np.maximum(ahead - used[member], 0.0))
+                waits_behind = bool(ahead.any())
             served[:, second] = taken = taken.reshape(lanes, -1)
             now = waits - taken
             now[now < CLEARED] = 0.0
             backlog[:, second + 1] = now
+        self.loop.ahead[self.lanes] = ahead.reshape(lanes, -1)
+        self.loop.owner[self.lanes] = self.owner[:, -1]
         return backlog, served
+
+    def _new_owners(self) -> Bools:
+        """Return (seconds, lanes x queues) the queues whose member was another a second before."""
+        before = np.concatenate([self.loop.owner[self.lanes][:, None], self.owner[:, :-1]], axis=1)
+        new = (self.owner != before) & (self.owner >= 0) & (before != _UNKNOWN)
+        return np.moveaxis(new, 1, 0).reshape(self.seconds, -1)
+
+    def _by_member(self, member: Ints, messages: Floats) -> Floats:
+        """Return the sums over the queues of each member of each lane."""
+        return np.bincount(member, messages, len(self.lanes) * self.members)
+
+    def _divided(self, asked: Floats, member: Ints, share: Floats, capacity: Floats) -> Floats:
+        """Return (lanes x queues,) what members read in a second.
+
+        Args:
+            asked: what waits in each queue, and is not more than the queue allows.
+            member: whose queue it is.
+            share: of the second, in which it has the queue.
+            capacity: messages that it reads in a second, for all or by queue.
+        """
+        reader = self.loop.reader
+        total = self._by_member(member, asked)
+        weight = asked
+        if total.max() > reader.cache:  # else no queue has as much
+            cached = np.minimum(asked, reader.cache)
+            in_cache = self._by_member(member, cached)
+            full = in_cache >= reader.capacity
+            total = np.where(full, in_cache, total)
+            weight = np.where(full[member], cached, asked)
+        factor = capacity / np.maximum(total, _SOME)[member]
+        return np.asarray(np.minimum(asked, weight * factor * share))
 
     def _hand_over(self, come: Floats, served: Floats, waits: Floats) -> None:
         """Count the messages that two members read, and those that the next member reads or pulls
@@ -583,7 +631,7 @@ class _Block:
         assert self.lost is not None
         sums, reader = self.loop.sums, self.loop.reader
         pace = self._paces(served)
-        again = (self.both * served).sum(axis=(1, 2))
+        again = self._read_on(pace)
         if self.taken.any():
             in_work = reader.uncommitted.messages(pace * reader.work_s)
             again += (self.taken * in_work).sum(axis=(1, 2))
@@ -594,6 +642,17 @@ class _Block:
             sums["pulled_again"][self.lanes] += pulled.sum(axis=(1, 2))
             sums["moves"][self.lanes] += self.taken.sum(axis=(1, 2))
         sums["read_again"][self.lanes] += again
+
+    def _read_on(self, pace: Floats) -> Floats:
+        """Return (lanes,) the messages that givers read after the take, at the pace before it."""
+        assert self.both is not None
+        messages = np.zeros(len(self.lanes))
+        giver = pace[:, 0]
+        for second in np.flatnonzero(self.both.any(axis=(0, 2))).tolist():
+            goes_on = (self.both[:, second - 1] > 0) if second else np.zeros_like(giver, np.bool_)
+            giver = np.where(goes_on, giver, pace[:, second])
+            messages += (self.both[:, second] * giver).sum(axis=1)
+        return messages
 
     def _paces(self, served: Floats) -> Floats:
         """Return (lanes, seconds, queues) the messages per second that the owner before each second

@@ -91,6 +91,20 @@ def test_flow_control_gives_a_quiet_queue_of_a_busy_member_its_share() -> None:
     assert figures["late_queue_seconds"][0, 0] < 1.5 * 300
 
 
+def test_what_waits_in_a_queue_that_is_taken_is_behind_what_the_taker_has_pulled() -> None:
+    def half(each: Seen) -> int:
+        return 4 if each.at_s >= 60 else 8
+
+    policy = Policy("stops", FUNCTION, least=4, most=8, replicas=8, decide=half)
+    # eight members read 1,600 of 1,920 messages: after a minute 600 wait in each queue, the oldest
+    # for ten seconds. Four go on. Of 16 queues that stay they would read all within 12 s, then
+    # 9,600 of the others more than 20 s late; shared evenly, 5,486 would be as late
+    figures = run([policy], [1_920.0, 0.0, 0.0], seeds=8, promise_s=20).figures
+    # AVG moves some queues of those that stay, too
+    assert 7_500 < figures["late_messages"].mean() < 9_600
+    assert 24 <= figures["longest_wait_s"].mean() <= 29  # hand-overs take time
+
+
 def test_the_hpa_scales_the_group_and_the_lag_follows() -> None:
     made = run([fixed(2), HPA], [*[300.0] * 2, *[1_500.0] * 10], seeds=3)
     lag = made.figures["lag_max"]
