@@ -655,17 +655,15 @@ class _Block:
         return messages
 
     def _paces(self, served: Floats) -> Floats:
-        """Return (lanes, seconds, queues) the messages per second that the owner before each second
-        read, relative to the share of the second in which it had the queue; keep those of the last
-        second.
+        """Return (lanes, seconds, queues) the messages that were read in the last second before
+        each in which a member had the queue throughout.
         """
         loop = self.loop
         pace = np.empty_like(served)
         now = loop.pace[self.lanes]
         for second in range(self.seconds):
             pace[:, second] = now
-            held = self.held[:, second]
-            now = np.where(held > 0, served[:, second] / np.maximum(held, _SOME), now)
+            now = np.where(self.held[:, second] >= 1.0, served[:, second], now)
         loop.pace[self.lanes] = now
         return pace
 

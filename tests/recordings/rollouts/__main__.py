@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
+from tests.recordings.figures_page import write_part
 from tests.recordings.rollouts.chosen import all_chosen
 from tests.recordings.rollouts.compared import (
     LIKELY,
@@ -14,9 +15,7 @@ from tests.recordings.rollouts.compared import (
     rank_correlation,
 )
 from tests.recordings.rollouts.runs import FIGURES, Given
-from tests.tree import TREE
 
-PAGE = TREE / "docs" / "fidelity-figures.md"
 BEGIN, END = "<!-- made by python -m tests.recordings.rollouts -->", "<!-- end of rollouts -->"
 CHOSEN = ("<!-- chosen, made by the same -->", "<!-- end of chosen -->")
 GROUPS = ("orders-fast", "orders-ordered")
@@ -27,20 +26,11 @@ UNITS = {"finish_ms": 1_000}
 def main() -> None:
     """Run it: some three minutes of processor time."""
     found = {given: all_compared(given) for given in Given}
-    _write(
+    write_part(
         (BEGIN, END),
         [*_plans(found), "", *_inside(found), "", *_likely()],
     )
-    _write(CHOSEN, _chosen())
-
-
-def _write(marks: tuple[str, str], lines: Iterable[str]) -> None:
-    """Write a part of the page."""
-    begin, end = marks
-    before, _, rest = PAGE.read_text().partition(begin)
-    _, _, after = rest.partition(end)
-    made = "\n".join(lines)
-    PAGE.write_text(f"{before}{begin}\n\n{made}\n\n{end}{after}")
+    write_part(CHOSEN, _chosen())
 
 
 def _chosen() -> Iterator[str]:
