@@ -558,7 +558,7 @@ class _Block:
         limits = np.where(self.held > 0, reader.of_queue, 0.0)
         shares = np.moveaxis(self.held, 1, 0).reshape(self.seconds, -1)
         new = self._new_owners()
-        comes_new = new.any(axis=1)
+        comes_new = np.asarray(new.any(axis=1))
         ahead = self.loop.ahead[self.lanes].ravel()
         waits_behind = bool(ahead.any())
         for second in range(self.seconds):
@@ -594,11 +594,12 @@ class _Block:
         """Return (seconds, lanes x queues) the queues whose member was another a second before."""
         before = np.concatenate([self.loop.owner[self.lanes][:, None], self.owner[:, :-1]], axis=1)
         new = (self.owner != before) & (self.owner >= 0) & (before != _UNKNOWN)
-        return np.moveaxis(new, 1, 0).reshape(self.seconds, -1)
+        return np.asarray(np.moveaxis(new, 1, 0).reshape(self.seconds, -1))
 
     def _by_member(self, member: Ints, messages: Floats) -> Floats:
         """Return the sums over the queues of each member of each lane."""
-        return np.bincount(member, messages, len(self.lanes) * self.members)
+        total = np.bincount(member, messages, len(self.lanes) * self.members)
+        return np.asarray(total, np.float64)
 
     def _divided(self, asked: Floats, member: Ints, share: Floats, capacity: Floats) -> Floats:
         """Return (lanes x queues,) what members read in a second.
