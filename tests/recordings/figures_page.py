@@ -8,9 +8,10 @@ PAGE = TREE / "docs" / "fidelity-figures.md"
 
 
 def write_part(marks: tuple[str, str], lines: Iterable[str]) -> None:
-    """Replace what stands between two marks of the page."""
+    """Replace what stands between two marks of the page; it must have them."""
     begin, end = marks
-    before, _, rest = PAGE.read_text().partition(begin)
+    before, found, rest = PAGE.read_text().partition(begin)
+    assert found, begin
     _, _, after = rest.partition(end)
     made = "\n".join(lines)
     PAGE.write_text(f"{before}{begin}\n\n{made}\n\n{end}{after}")

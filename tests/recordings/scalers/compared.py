@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from rebalance_core.model.times import HOUR_MS, SECOND_MS
 from rebalance_core.planning.autoscale.policy import SYNC_S
 from tests.recordings.scalers.runs import SEEDS, Run, Step
 
@@ -53,6 +54,17 @@ def lag_integral(run: Run) -> Compared:
 def lag_max(run: Run) -> Compared:
     """Return the most messages that wait at any second."""
     return Compared(run.truth["lag_max"], run.replayed().figures["lag_max"][0])
+
+
+def late_messages(run: Run) -> Compared:
+    """Return the messages that wait for more than 30 s."""
+    return Compared(run.truth["late_messages"], run.replayed().figures["late_messages"][0])
+
+
+def pod_seconds(run: Run) -> Compared:
+    """Return the replicas that are asked for, over the time."""
+    hours = run.replayed().figures["pod_hours"][0]
+    return Compared(sum(run.replicas), hours * HOUR_MS / SECOND_MS)
 
 
 def read_again(run: Run) -> Compared:
