@@ -10,19 +10,29 @@ The fluid does not see what happens within a second: single messages and pull re
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import reduce
 from math import gcd
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rebalance_core.kernels.segments import Bools, Ints
 from rebalance_core.planning.autoscale.arrivals import Rates
 from rebalance_core.planning.autoscale.commits import age_behind_s, age_of_commit_s
 from rebalance_core.planning.autoscale.hpa import Floats, HorizontalPodAutoscaler, Reading
 from rebalance_core.planning.autoscale.keda import KedaScaler
-from rebalance_core.planning.autoscale.policy import FIXED, FUNCTION, KEDA, Policy, Seen
+from rebalance_core.planning.autoscale.policy import (
+    FIXED,
+    FUNCTION,
+    HPA,
+    KEDA,
+    Policy,
+    Seen,
+    Target,
+)
 from rebalance_core.planning.autoscale.service_time import Uncommitted
 from rebalance_core.planning.autoscale.transitions import (
     VARIANTS,
@@ -208,6 +218,29 @@ class _Lane:
             self.members, self.transition = self.transition.members, None
 
 
+@dataclass(eq=False)
+class _Deciders:
+    """Policies that decide at the same times.
+
+    Attributes:
+        numbers: their places among the policies.
+        lanes: their futures, policy by policy.
+        scaler: what decides; None: functions.
+        seconds: when the values were sampled that the policies saw last; None: they saw none.
+        readings: what they saw then, by metric.
+        lag: (policies,) arrays of lag by future; None: no value.
+        rate: the same of rates.
+    """
+
+    numbers: list[int]
+    lanes: Ints
+    scaler: HorizontalPodAutoscaler | KedaScaler | None
+    seconds: tuple[int | None, ...] = ()
+    readings: list[Reading] = field(default_factory=list)
+    lag: list[Floats | None] = field(default_factory=list)
+    rate: list[float | None] = field(default_factory=list)
+
+
 class _Loop:
     def __init__(
         self,
@@ -229,6 +262,7 @@ class _Loop:
         self.queues = len(self.at[0].transitions.queues)
         self.replicas = np.repeat([policy.begin for policy in policies], self.seeds)
         self.members = self.replicas.copy()
+        self.every = np.arange(lanes)
         self.busy = np.zeros(lanes, np.bool_)
         """Which lanes have unfinished changes."""
         self.backlog = np.zeros((lanes, self.queues))
@@ -238,21 +272,30 @@ class _Loop:
         """The member that read last, of lanes that lag or change."""
         self.ahead = np.zeros((lanes, self.queues))
         """Messages that it had cached when it took the queue, and has not read yet."""
-        self.scalers = [self._scaler(policy) for policy in policies]
+        self.deciders = self._deciders()
         self.sizes = [np.array(policy.sizes, np.int64) for policy in policies]
         periods = [policy.sync_s for policy in policies if policy.kind != FIXED]
         periods += [policy.keda.polling_s for policy in policies if policy.keda is not None]
         self.block_s = reduce(gcd, periods, BLOCK_S)
         ages = [p.metrics.scrape_s + p.metrics.delay_s for p in policies]
         self.ring_s = max(ages) + 2 * BLOCK_S
-        self.ring = np.zeros((lanes, self.ring_s))
-        """Lag by second, modulo the ring's length."""
+        self.ring = np.zeros((self.ring_s, lanes))
+        """Lag by second modulo its length."""
+        self.quiet_s = self.ring_s
+        """For how long no lane has had any lag."""
+        self.calm_s = np.zeros(lanes, np.int64)
+        """Seconds that were not stepped through."""
+        self.copied = self._copied()
         self.sums = {name: np.zeros(lanes) for name in FIGURES}
         self.histogram = np.zeros((lanes, BINS), np.int64)
         self.direction = np.zeros(lanes, np.int64)
         self.steps: list[ScalingStep] = []
         self.points: list[Point] = []
-        self.fitting: dict[tuple[int, int], Bools] = {}
+        self.pieces = (-1, -1)
+        self.fitting = np.zeros(0, np.int8)
+        """By number of members, whether they keep up in these pieces of the rates; -1: unknown."""
+        self.fits: Bools | None = None
+        """Which lanes do; None: their members have changed."""
         self.come: dict[tuple[float, float], Floats] = {}
         """Arrivals in each queue, cached by period."""
         self.worked_on: dict[int, float] = {}
@@ -271,19 +314,44 @@ class _Loop:
         places = tuple(range(first, first + VARIANTS))
         return _Lane(self.known[key], places, policy.begin)
 
-    def _scaler(self, policy: Policy) -> HorizontalPodAutoscaler | KedaScaler | None:
-        if policy.kind in (FIXED, FUNCTION):
-            return None
-        kind = KedaScaler if policy.kind == KEDA else HorizontalPodAutoscaler
-        return kind(policy, self.seeds)
+    def _deciders(self) -> list[_Deciders]:
+        """Return the policies that decide: HPAs by their sync period, all others alone."""
+        together: dict[tuple[str, int], list[int]] = {}
+        for number, policy in enumerate(self.policies):
+            key = ("", policy.sync_s) if policy.kind == HPA else (policy.kind, -number)
+            if policy.kind != FIXED:
+                together.setdefault(key, []).append(number)
+        deciders = []
+        for numbers in together.values():
+            policies = [self.policies[number] for number in numbers]
+            scaler: HorizontalPodAutoscaler | KedaScaler | None = None
+            if policies[0].kind == KEDA:
+                scaler = KedaScaler(policies[0], self.seeds)
+            elif policies[0].kind != FUNCTION:
+                scaler = HorizontalPodAutoscaler(policies, self.seeds)
+            lanes = np.concatenate([np.arange(self.seeds) + n * self.seeds for n in numbers])
+            deciders.append(_Deciders(numbers, lanes, scaler))
+        return deciders
+
+    def _copied(self) -> Ints:
+        """Return (lanes,) the lane that each equals: futures of a fixed number of members differ
+        by the draw of addresses alone.
+        """
+        copied = np.arange(len(self.at))
+        for number, policy in enumerate(self.policies):
+            first: dict[int, int] = {}
+            for place, seed in enumerate(self.question.seeds):
+                lane = number * self.seeds + place
+                if policy.kind == FIXED:
+                    copied[lane] = first.setdefault(draw_of(seed), lane)
+        return copied
 
     def run(self) -> Replayed:
         seconds = self.rates.seconds
         for begin_s in range(0, seconds, self.block_s):
             end_s = min(begin_s + self.block_s, seconds)
             if begin_s:
-                for number in range(len(self.policies)):
-                    self._decide(number, begin_s)
+                self._decide(begin_s)
             self._advance(begin_s, end_s)
             if begin_s % self.question.series_s < self.block_s:
                 self._note(begin_s)
@@ -292,60 +360,103 @@ class _Loop:
     def _played(self) -> int:
         return sum(each.played for each in self.known.values())
 
-    def _decide(self, number: int, at_s: int) -> None:
-        """Let a policy decide in all its futures, if a decision is due."""
-        policy, scaler = self.policies[number], self.scalers[number]
-        polls = policy.keda is not None and at_s % policy.keda.polling_s == 0
-        if policy.kind == FIXED or (at_s % policy.sync_s and not polls):
-            return
-        lanes = slice(number * self.seeds, (number + 1) * self.seeds)
-        current = self.replicas[lanes]
-        lag, rate = self._seen(policy, at_s, lanes)
-        if scaler is None:
-            asked = [self._asked(policy, at_s, lag, rate, place) for place in range(self.seeds)]
-            decided = np.clip(np.array(asked, np.int64), policy.least, policy.most)
+    def _decide(self, at_s: int) -> None:
+        """Let the policies decide whose time it is."""
+        decisions = list[tuple[int, int, list[float | None]]]()
+        for each in self.deciders:
+            policy = self.policies[each.numbers[0]]
+            polls = policy.keda is not None and at_s % policy.keda.polling_s == 0
+            if at_s % policy.sync_s == 0 or polls:
+                decisions += self._decided(each, at_s)
+        for lane, after, values in sorted(decisions, key=lambda decision: decision[0]):
+            self._scale(lane, at_s, after, values)
+
+    def _decided(self, of: _Deciders, at_s: int) -> Iterator[tuple[int, int, list[float | None]]]:
+        """Yield the lanes whose replicas change, these, and the lag and the rate that was seen."""
+        current = self.replicas[of.lanes]
+        self._look(of, at_s)
+        if of.scaler is None:
+            decided = self._asked(of, at_s)
         else:
-            targets = ((policy.lag, lag), (policy.rate, rate))
-            reads = [Reading(value, of.target) for of, value in targets if of is not None]
-            decided = scaler.decide(at_s, current, reads)
+            decided = of.scaler.decide(at_s, current, of.readings)
         if decided is current or np.array_equal(decided, current):
             return
-        sizes = self.sizes[number]
-        if len(sizes):
-            larger = np.minimum(np.searchsorted(sizes, decided), len(sizes) - 1)
-            moved = (decided != current) & (decided > 0)
-            decided = np.where(moved, sizes[larger], decided)
-        for place in np.flatnonzero(decided != current).tolist():
-            values = [None if each is None else float(each[place]) for each in (lag, rate)]
-            self._scale(number, place, at_s, int(decided[place]), values)
+        for place, number in enumerate(of.numbers):
+            sizes, part = self.sizes[number], slice(place * self.seeds, (place + 1) * self.seeds)
+            if len(sizes):
+                wanted = decided[part]
+                larger = np.minimum(np.searchsorted(sizes, wanted), len(sizes) - 1)
+                moved = (wanted != current[part]) & (wanted > 0)
+                decided[part] = np.where(moved, sizes[larger], wanted)
+        for at in np.flatnonzero(decided != current).tolist():
+            yield int(of.lanes[at]), int(decided[at]), self._saw(of, at)
 
-    def _asked(
-        self, policy: Policy, at_s: int, lag: Floats | None, rate: Floats | None, place: int
-    ) -> int:
-        """Return the replicas that a user's function requests."""
+    def _saw(self, of: _Deciders, at: int) -> list[float | None]:
+        """Return the lag and the rate that a decider saw in one of its lanes."""
+        lag, rate = of.lag[at // self.seeds], of.rate[at // self.seeds]
+        return [None if lag is None else float(lag[at % self.seeds]), rate]
+
+    def _asked(self, of: _Deciders, at_s: int) -> Ints:
+        """Return what a function of the user asks for."""
+        policy = self.policies[of.numbers[0]]
         assert policy.decide is not None
-        replicas = int(self.replicas[self.policies.index(policy) * self.seeds + place])
-        values = [None if each is None else float(each[place]) for each in (lag, rate)]
-        return int(policy.decide(Seen(at_s, replicas, *values)))
+        asked = [
+            int(policy.decide(Seen(at_s, int(self.replicas[lane]), *self._saw(of, at))))
+            for at, lane in enumerate(of.lanes.tolist())
+        ]
+        return np.clip(np.array(asked, np.int64), policy.least, policy.most)
 
-    def _seen(self, policy: Policy, at_s: int, lanes: slice) -> tuple[Floats | None, Floats | None]:
-        """Return the delayed lag and rate that the scaler sees, None without a value."""
-        second = policy.metrics.sampled_s(at_s)
-        if second is None:
-            return None, None
-        come = self._arrived(second - 1, second)
+    def _look(self, of: _Deciders, at_s: int) -> None:
+        """Read lag and rate as late as the scalers see them."""
+        policies = [self.policies[number] for number in of.numbers]
+        seconds = tuple(policy.metrics.sampled_s(at_s) for policy in policies)
+        if seconds == of.seconds:
+            return
+        of.seconds, of.lag, of.rate = seconds, [], []
+        for number, policy, second in zip(of.numbers, policies, seconds, strict=True):
+            lag = rate = None
+            if second is not None:
+                lanes = slice(number * self.seeds, (number + 1) * self.seeds)
+                lag = self.ring[second % self.ring_s, lanes] + self._worked_on(second)
+                window_s = min(policy.metrics.rate_window_s, second)
+                if policy.rate is not None and window_s:
+                    rate = float(self._arrived(second - window_s, second).sum()) / window_s
+            of.lag.append(lag)
+            of.rate.append(rate)
+        rates = [None if rate is None else np.full(self.seeds, rate) for rate in of.rate]
+        metrics = (([p.lag for p in policies], of.lag), ([p.rate for p in policies], rates))
+        of.readings = [
+            self._reading(targets, values)
+            for targets, values in metrics
+            if any(target is not None for target in targets)
+        ]
+
+    def _reading(
+        self, targets: Sequence[Target | None], values: Sequence[Floats | None]
+    ) -> Reading:
+        """Return what policies read of a metric, those with a target."""
+        if all(value is None for value in values):
+            return Reading(None, 1.0, self._lanes([t is not None for t in targets]))
+        used = [target is not None for target in targets]
+        failed = [value is None for value in values]
+        return Reading(
+            np.concatenate([np.zeros(self.seeds) if v is None else v for v in values]),
+            self._lanes([1.0 if target is None else target.target for target in targets]),
+            None if all(used) else self._lanes(used),
+            self._lanes(failed) if any(failed) else None,
+        )
+
+    def _lanes(self, values: Sequence[float]) -> NDArray[Any]:
+        return np.repeat(np.array(values), self.seeds)
+
+    def _worked_on(self, second: int) -> float:
+        """Return the messages that cannot be committed yet."""
         if second not in self.worked_on:
+            come = self._arrived(second - 1, second)
             messages = self.reader.uncommitted.messages(come * self.reader.work_s)
             messages = messages + come * age_of_commit_s(come)
             self.worked_on = {second: float(messages.sum())}
-        worked_on = self.worked_on[second]
-        lag = self.ring[lanes, second % self.ring_s] + worked_on
-        rate = None
-        window_s = min(policy.metrics.rate_window_s, second)
-        if policy.rate is not None and window_s:
-            mean = float(self._arrived(second - window_s, second).sum()) / window_s
-            rate = np.full(self.seeds, mean)
-        return lag, rate
+        return self.worked_on[second]
 
     def _arrived(self, since_s: float, until_s: float) -> Floats:
         """Return (queues,) the messages that arrive within a period, which several policies
@@ -359,10 +470,8 @@ class _Loop:
             self.come[key] = come[1] - come[0]
         return self.come[key]
 
-    def _scale(
-        self, policy: int, place: int, at_s: int, after: int, values: list[float | None]
-    ) -> None:
-        lane = policy * self.seeds + place
+    def _scale(self, lane: int, at_s: int, after: int, values: list[float | None]) -> None:
+        policy, place = divmod(lane, self.seeds)
         before = int(self.replicas[lane])
         self.at[lane].change(at_s, after - before)
         self.busy[lane] = True
@@ -382,33 +491,40 @@ class _Loop:
         waits = self.backlog.any(axis=1)
         stepped = self.busy | waits
         stepped |= ~self._fits(first, last)
+        stepped &= self.copied == self.every
         calm = ~stepped
         self.pace[calm] = self.rates.rate[last]
         self.owner[calm] = _UNKNOWN
-        self.histogram[calm, 0] += length
-        places = np.arange(begin_s + 1, end_s + 1) % self.ring_s
-        self.ring[np.ix_(calm, places)] = 0.0
-        self.no_owner[calm] = 0.0
+        self.calm_s += length * calm
         lanes = np.flatnonzero(stepped)
-        if len(lanes):
-            _Block(self, lanes, begin_s, end_s).step()
-            for lane in lanes[self.busy[lanes]].tolist():
-                self.at[lane].rest(end_s)
-                if self.at[lane].transition is None:
-                    self.busy[lane] = False
-                    self.members[lane] = self.at[lane].members
+        self.quiet_s = 0 if len(lanes) else self.quiet_s + length
+        if self.quiet_s >= self.ring_s + length:
+            return
+        self.ring[np.arange(begin_s + 1, end_s + 1) % self.ring_s] = 0.0
+        self.no_owner[:] = 0.0
+        if not len(lanes):
+            return
+        _Block(self, lanes, begin_s, end_s).step()
+        for lane in lanes[self.busy[lanes]].tolist():
+            self.at[lane].rest(end_s)
+            if self.at[lane].transition is None:
+                self.busy[lane] = False
+                self.members[lane] = self.at[lane].members
+                self.fits = None
 
     def _fits(self, first: int, last: int) -> Bools:
-        """Return the lanes whose members, at rest, keep up in these pieces of the rates."""
-        key = first, last
-        if key not in self.fitting:
-            self.fitting.clear()
-            self.fitting[key] = np.full(int(max(p.largest for p in self.policies)) + 2, -1, np.int8)
-        known = self.fitting[key]
-        for members in set(self.members.tolist()):
-            if known[members] < 0:
-                known[members] = self._keeps_up(members, self.rates.rate[first : last + 1])
-        return np.asarray(known[self.members] > 0)
+        """Return the lanes whose members at rest keep up in these pieces of the rates."""
+        if self.pieces != (first, last):
+            most = int(max(policy.largest for policy in self.policies))
+            self.pieces, self.fits = (first, last), None
+            self.fitting = np.full(most + 2, -1, np.int8)
+        if self.fits is None:
+            known = self.fitting
+            for members in set(self.members.tolist()):
+                if known[members] < 0:
+                    known[members] = self._keeps_up(members, self.rates.rate[first : last + 1])
+            self.fits = known[self.members] > 0
+        return self.fits
 
     def _keeps_up(self, members: int, rate: Floats) -> bool:
         """Return whether this many members read at least as fast as messages arrive."""
@@ -425,13 +541,13 @@ class _Loop:
         rate = float(self._arrived(max(0, at_s - 1), max(1, at_s)).sum())
         for policy in range(len(self.policies)):
             for place in range(min(self.question.series_seeds, self.seeds)):
-                lane = policy * self.seeds + place
+                lane = int(self.copied[policy * self.seeds + place])
                 self.points.append(
                     Point(
                         policy,
                         self.question.seeds[place],
                         at_s,
-                        float(self.ring[lane, at_s % self.ring_s]),
+                        float(self.ring[at_s % self.ring_s, lane]),
                         int(self.replicas[lane]),
                         self._present(lane, at_s),
                         rate,
@@ -448,7 +564,10 @@ class _Loop:
         return int(pods[min(at_s - at.origin_s, len(pods) - 1)])
 
     def _figures(self) -> dict[str, Floats]:
-        seconds = self.rates.seconds
+        seconds, copied = self.rates.seconds, self.copied
+        self.sums = {name: values[copied] for name, values in self.sums.items()}
+        self.backlog, self.histogram = self.backlog[copied], self.histogram[copied]
+        self.histogram[:, 0] += self.calm_s[copied]
         old = self.rates.arrived(np.array([float(seconds - self.question.promise_s)]))
         read = self.rates.arrived(np.array([float(seconds)])) - self.backlog
         self.sums["late_messages"] += np.maximum(old - read, 0.0).sum(axis=1)
@@ -473,39 +592,41 @@ class _Block:
         shape = len(lanes), self.seconds, loop.queues
         self.owner = np.empty(shape, np.int64)
         self.held = np.empty(shape)
-        self.both: Floats | None = None
-        self.taken: Floats | None = None
-        self.one_more: Floats | None = None
-        self.lost: Floats | None = None
-        if loop.busy[lanes].any():
-            self.both, self.taken, self.one_more, self.lost = np.zeros((4, *shape))
+        self.moving = list[int]()
+        """Which lanes are in a transition."""
+        self.handed = list[int]()
+        """Which lanes hand queues over in these seconds."""
         for place, lane in enumerate(lanes.tolist()):
             at = loop.at[lane]
             if at.transition is None:
-                self.owner[place] = at.transitions.resting(at.members)
-                self.held[place] = self.owner[place] >= 0
+                self.owner[place] = owner = at.transitions.resting(at.members)
+                self.held[place] = owner >= 0
             else:
-                self._follow(place, at)
+                self._follow(place, at, at.transition)
         self.members = int(self.owner.max()) + 2
 
-    def _follow(self, place: int, at: _Lane) -> None:
-        """Copy the seconds of a lane's transition."""
-        transition = at.transition
-        assert transition is not None
-        assert self.both is not None
-        assert self.taken is not None
-        assert self.one_more is not None
-        assert self.lost is not None
+    def _follow(self, place: int, at: _Lane, transition: Transition) -> None:
+        """Copy who reads in the seconds of a lane's transition."""
+        self.moving.append(place)
         begin = self.begin_s - at.origin_s
-        seconds = np.minimum(np.arange(begin, begin + self.seconds), transition.length_s - 1)
+        if begin + self.seconds <= transition.length_s:
+            seconds: Ints | slice = slice(begin, begin + self.seconds)
+        else:
+            seconds = np.minimum(np.arange(begin, begin + self.seconds), transition.length_s - 1)
         self.owner[place] = transition.owner[at.place, seconds]
         self.held[place] = transition.held[at.place, seconds]
-        inside = slice(begin, min(begin + self.seconds, transition.length_s))
-        count = inside.stop - inside.start
-        self.both[place, :count] = transition.both[at.place, inside]
-        self.taken[place, :count] = transition.taken[at.place, inside]
-        self.one_more[place, :count] = transition.one_more[at.place, inside]
-        self.lost[place, :count] = transition.lost[at.place, inside]
+        if transition.eventful[at.place, begin : begin + self.seconds].any():
+            self.handed.append(place)
+
+    def _handed(self, name: str) -> Floats:
+        """Return (lanes, seconds, queues) a part of the transitions of lanes with hand-overs."""
+        part = np.zeros((len(self.handed), self.seconds, self.loop.queues))
+        for row, place in enumerate(self.handed):
+            at = self.loop.at[self.lanes[place]]
+            begin = self.begin_s - at.origin_s
+            of = getattr(at.transition, name)[at.place, begin : begin + self.seconds]
+            part[row, : len(of)] = of
+        return part
 
     def step(self) -> None:
         """Let the seconds pass, adding to the sums of the loop."""
@@ -530,13 +651,13 @@ class _Block:
         missing = loop.queues - self.held.sum(axis=2)
         sums["no_owner_queue_seconds"][lanes] += missing.sum(axis=1)
         loop.no_owner[lanes] = missing[:, -1]
-        if self.both is not None:
-            self._hand_over(come, served, backlog[:, 1:] + served)
-        else:
-            loop.pace[lanes] = served[:, -1]
+        pace = self._paces(served)
+        if self.handed:
+            rows = self.handed
+            self._hand_over(come, backlog[rows, 1:] + served[rows], pace)
         self._longest(read, lag)
         seconds = np.arange(self.begin_s + 1, self.begin_s + self.seconds + 1) % loop.ring_s
-        loop.ring[lanes[:, None], seconds] = lag
+        loop.ring[seconds[:, None], lanes] = lag.T
         bins = np.minimum((np.log2(1.0 + lag) * BINS_AN_OCTAVE).astype(np.int64), BINS - 1)
         np.add.at(loop.histogram, (lanes[:, None], bins), 1)
         loop.backlog[lanes] = backlog[:, -1]
@@ -622,51 +743,47 @@ class _Block:
         factor = capacity / np.maximum(total, _SOME)[member]
         return np.asarray(np.minimum(asked, weight * factor * share))
 
-    def _hand_over(self, come: Floats, served: Floats, waits: Floats) -> None:
-        """Count the messages that two members read, and those that the next member reads or pulls
-        again.
-        """
-        assert self.both is not None
-        assert self.taken is not None
-        assert self.one_more is not None
-        assert self.lost is not None
+    def _hand_over(self, come: Floats, waits: Floats, pace: Floats) -> None:
+        """Count what is read by two, and what the next member reads or pulls again."""
         sums, reader = self.loop.sums, self.loop.reader
-        pace = self._paces(served)
+        lanes, taken = self.lanes[self.handed], self._handed("taken")
         again = self._read_on(pace)
-        if self.taken.any():
+        if taken.any():
             in_work = reader.uncommitted.messages(pace * reader.work_s)
-            again += (self.taken * in_work).sum(axis=(1, 2))
+            again += (taken * in_work).sum(axis=(1, 2))
             age_s = np.where(waits > reader.cache, age_behind_s(pace), age_of_commit_s(come))
-            again += (self.lost * pace * age_s).sum(axis=(1, 2))
-            again += (self.one_more * come * age_of_commit_s(come)).sum(axis=(1, 2))
-            pulled = self.taken * np.minimum(waits, reader.cache)
-            sums["pulled_again"][self.lanes] += pulled.sum(axis=(1, 2))
-            sums["moves"][self.lanes] += self.taken.sum(axis=(1, 2))
-        sums["read_again"][self.lanes] += again
+            again += (self._handed("lost") * pace * age_s).sum(axis=(1, 2))
+            again += (self._handed("one_more") * come * age_of_commit_s(come)).sum(axis=(1, 2))
+            pulled = taken * np.minimum(waits, reader.cache)
+            sums["pulled_again"][lanes] += pulled.sum(axis=(1, 2))
+            sums["moves"][lanes] += taken.sum(axis=(1, 2))
+        sums["read_again"][lanes] += again
 
     def _read_on(self, pace: Floats) -> Floats:
         """Return (lanes,) the messages that givers read after the take, at the pace before it."""
-        assert self.both is not None
-        messages = np.zeros(len(self.lanes))
+        both = self._handed("both")
+        messages = np.zeros(len(both))
         giver = pace[:, 0]
-        for second in np.flatnonzero(self.both.any(axis=(0, 2))).tolist():
-            goes_on = (self.both[:, second - 1] > 0) if second else np.zeros_like(giver, np.bool_)
+        for second in np.flatnonzero(both.any(axis=(0, 2))).tolist():
+            goes_on = (both[:, second - 1] > 0) if second else np.zeros_like(giver, np.bool_)
             giver = np.where(goes_on, giver, pace[:, second])
-            messages += (self.both[:, second] * giver).sum(axis=1)
+            messages += (both[:, second] * giver).sum(axis=1)
         return messages
 
     def _paces(self, served: Floats) -> Floats:
-        """Return (lanes, seconds, queues) the messages that were read in the last second before
-        each in which a member had the queue throughout.
+        """Return (lanes with hand-overs, seconds, queues) the messages that were read in the last
+        second before each in which a member had the queue throughout; keep those of all lanes.
         """
-        loop = self.loop
-        pace = np.empty_like(served)
-        now = loop.pace[self.lanes]
-        for second in range(self.seconds):
-            pace[:, second] = now
-            now = np.where(self.held[:, second] >= 1.0, served[:, second], now)
-        loop.pace[self.lanes] = now
-        return pace
+        loop, rows = self.loop, self.moving
+        pace = np.empty((len(rows), self.seconds + 1, loop.queues))
+        pace[:, 0] = loop.pace[self.lanes[rows]]
+        loop.pace[self.lanes] = served[:, -1]
+        pace[:, 1:] = served[rows]
+        whole = np.where(self.held[rows] >= 1.0, np.arange(1, self.seconds + 1)[:, None], 0)
+        last = np.maximum.accumulate(whole, axis=1)
+        pace[:, 1:] = np.take_along_axis(pace, last, axis=1)
+        loop.pace[self.lanes[rows]] = pace[:, -1]
+        return pace[np.isin(rows, self.handed), :-1]
 
     def _longest(self, read: Floats, lag: Floats) -> None:
         """Raise the longest waits to the age of the oldest waiting message in any second."""

@@ -5,15 +5,16 @@ individual releases of Kubernetes were not compared. `proposals` is
 ``ReplicaCalculator.GetExternalPerPodMetricReplicas``, `wanted` is ``computeReplicasForMetrics``,
 `HorizontalPodAutoscaler.decide` is ``reconcileAutoscaler`` with
 ``stabilizeRecommendationWithBehaviors``, ``convertDesiredReplicasWithBehaviorRate`` and, without a
-``behavior``, ``normalizeDesiredReplicas``. Many futures of a policy are decided at once: each array
-has a value per future.
+``behavior``, ``normalizeDesiredReplicas``. HPAs with the same sync period decide at once, in all
+futures: each array has a value per policy and future, which is a lane.
 """
 
 from __future__ import annotations
 
-from bisect import bisect, bisect_left
+from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 from rebalance_core.kernels.segments import Bools, Ints
 from rebalance_core.planning.autoscale.policy import (
     DISABLED,
+    MAX,
     MIN,
     PODS,
     Direction,
@@ -41,19 +43,23 @@ SCALE_UP_FACTOR, SCALE_UP_LEAST = 2, 4
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The value of a metric that the HPA reads.
+    """A metric as HPAs read it.
 
     Attributes:
-        value: the total in each future; None if the query failed.
-        target: the AverageValue.
+        value: a value per lane, in all; None: every query failed.
+        target: the AverageValue, of all lanes or of each.
+        used: (lanes,) whose policy has the metric; None: all.
+        failed: (lanes,) whose query failed; None: none did.
     """
 
     value: Floats | None
-    target: float
+    target: float | Floats
+    used: Bools | None = None
+    failed: Bools | None = None
 
 
-def proposals(reading: Reading, current: Ints, tolerance: float) -> Ints:
-    """Return the replicas that a metric requests, which are the current ones within the tolerance.
+def proposals(reading: Reading, current: Ints, tolerance: float | Floats) -> Ints:
+    """Return the replicas that a metric asks for; the current ones within the tolerance.
 
     >>> proposals(Reading(np.array([300.0, 105.0]), 100.0), np.array([1, 1]), 0.1).tolist()
     [3, 1]
@@ -67,98 +73,161 @@ def proposals(reading: Reading, current: Ints, tolerance: float) -> Ints:
     return np.where(near & (current > 0), current, asked)
 
 
-def wanted(readings: Sequence[Reading], current: Ints, tolerance: float) -> tuple[Ints, Bools]:
-    """Return the largest proposal of all metrics, and where there is a proposal.
+def wanted(
+    readings: Sequence[Reading], current: Ints, tolerance: float | Floats
+) -> tuple[Ints, Bools]:
+    """Return the largest proposal of all metrics, and where there is one.
 
     There is none if every metric fails, or if one fails and the others would scale down.
     """
-    known = [proposals(each, current, tolerance) for each in readings if each.value is not None]
-    if not known:
-        return current, np.zeros(len(current), np.bool_)
-    most = known[0] if len(known) == 1 else np.max(known, axis=0)
-    all_known = np.full(len(current), len(known) == len(readings))
-    return most, all_known | (most >= current)
+    most = np.full(len(current), _NONE)
+    all_known = np.ones(len(current), np.bool_)
+    for each in readings:
+        used = np.True_ if each.used is None else each.used
+        failed = np.bool_(each.value is None) if each.failed is None else each.failed
+        all_known &= ~(used & failed)
+        if each.value is None:
+            continue
+        asked = proposals(each, current, tolerance)
+        if each.used is not None or each.failed is not None:
+            asked = np.where(used & ~failed, asked, _NONE)
+        most = np.maximum(most, asked)
+    known = most != _NONE
+    return np.where(known, most, current), known & (all_known | (most >= current))
 
 
-@dataclass
-class HorizontalPodAutoscaler:
-    """The state of an HPA in several futures, with decisions at the same times.
+@dataclass(frozen=True, eq=False)
+class _Limits:
+    """How far each lane may go at once in a direction.
 
     Attributes:
-        policy: its configuration.
-        futures: the number of futures.
+        absent: (lanes,) whose policy does not state the direction.
+        disabled: (lanes,) which never go that way.
+        least: (lanes,) for which the smallest of several limits counts.
+        pods: (limits, lanes) a number of pods, else a percentage; a policy with fewer limits than
+            another repeats its first.
+        value: the same form.
+        period_s: the same form.
     """
 
-    policy: Policy
-    futures: int
-    _asked_s: list[int] = field(default_factory=list)
-    """When each recommendation was made, in order."""
-    _asked: list[Ints] = field(default_factory=list)
-    """Each recommendation; `_NONE` in futures without one."""
-    _added: list[tuple[int, Ints]] = field(default_factory=list)
-    _removed: list[tuple[int, Ints]] = field(default_factory=list)
-    _still_since_s: int | None = None
-    """The time since when all recommendations have equalled the number of replicas in all
-    futures.
+    absent: Bools
+    disabled: Bools
+    least: Bools
+    pods: Bools
+    value: Ints
+    period_s: Ints
+
+    @classmethod
+    def of(cls, directions: Sequence[Direction | None], futures: int) -> _Limits:
+        """Return the limits of policies, each in all futures."""
+        limits = [() if each is None else each.limits for each in directions]
+        most = max(len(each) for each in limits)
+        usual = StepLimit(PODS, 0, 0)
+        filled = [(*each, *(each[:1] or (usual,)) * (most - len(each))) for each in limits]
+        selects = [MAX if each is None else each.select for each in directions]
+        shape = len(directions), most
+
+        def by_limit(values: list[list[int]]) -> Ints:
+            lanes = np.repeat(np.array(values, np.int64).reshape(shape).T, futures, axis=1)
+            return np.asarray(lanes)
+
+        return cls(
+            absent=np.repeat([each is None for each in directions], futures),
+            disabled=np.repeat([select == DISABLED for select in selects], futures),
+            least=np.repeat([select == MIN for select in selects], futures),
+            pods=by_limit([[each.type == PODS for each in of] for of in filled]) > 0,
+            value=by_limit([[each.value for each in of] for of in filled]),
+            period_s=by_limit([[each.period_s for each in of] for of in filled]),
+        )
+
+    def chosen(self, of_limits: Ints) -> Ints:
+        """Return (lanes,) the limit that counts, of (limits, lanes)."""
+        largest = of_limits.max(axis=0)
+        if not self.least.any():
+            return np.asarray(largest)
+        return np.asarray(np.where(self.least, of_limits.min(axis=0), largest))
+
+
+class HorizontalPodAutoscaler:
+    """The state of HPAs that decide at the same times, in several futures each.
+
+    Attributes:
+        policies: what they are asked.
+        futures: how many each has; the lanes of a policy follow those of the one before.
     """
 
-    @property
-    def least(self) -> int:
-        """The fewest replicas, which are never zero in the HPA that KEDA creates."""
-        return max(self.policy.least, 1)
+    def __init__(self, policies: Sequence[Policy], futures: int) -> None:
+        self.policies, self.futures = tuple(policies), futures
+        self._tolerance = self._lanes([each.tolerance for each in policies])
+        # the HPA that KEDA makes never has zero
+        self._least = self._lanes([max(each.least, 1) for each in policies])
+        self._most = self._lanes([each.most for each in policies])
+        self._legacy = self._lanes([each.up is None for each in policies])
+        self._up = _Limits.of([each.up for each in policies], futures)
+        self._down = _Limits.of([each.down for each in policies], futures)
+        up_s = [_window_s(each.up, 0) for each in policies]
+        down_s = [_window_s(each.down, each.down_window_s) for each in policies]
+        self._up_window_s, self._down_window_s = self._lanes(up_s), self._lanes(down_s)
+        periods = [*self._up.period_s.flat, *self._down.period_s.flat]
+        self._longest_period_s = max(periods, default=0)
+        self._kept_s = max(*up_s, *down_s)
+        """For how long a recommendation counts."""
+        self._asked_s: list[int] = []
+        """When each recommendation was made, in order."""
+        self._asked: list[Ints] = []
+        """Each; `_NONE` in lanes without one."""
+        self._added: list[tuple[int, Ints]] = []
+        self._removed: list[tuple[int, Ints]] = []
+        self._still_since_s: int | None = None
+        """Since then every recommendation has been the number of replicas, in all lanes."""
+        self._last: tuple[Sequence[Reading], Ints, Ints, Bools] | None = None
+        """The last readings and replicas, and what was wanted of them."""
 
-    @property
-    def window_s(self) -> int:
-        """For how long a recommendation or a change counts."""
-        limits = [limit.period_s for each in self._directions for limit in each.limits]
-        return max([self._window_s(up=True), self._window_s(up=False), *limits])
-
-    @property
-    def _directions(self) -> tuple[Direction, ...]:
-        return tuple(each for each in (self.policy.up, self.policy.down) if each is not None)
-
-    def _window_s(self, *, up: bool) -> int:
-        direction = self.policy.up if up else self.policy.down
-        stated = None if direction is None else direction.stabilization_s
-        return (0 if up else self.policy.down_window_s) if stated is None else stated
+    def _lanes(self, values: Sequence[Any]) -> NDArray[Any]:
+        return np.repeat(np.array(values), self.futures)
 
     def decide(self, at_s: int, current: Ints, readings: Sequence[Reading]) -> Ints:
-        """Return the new number of replicas in each future.
+        """Return the replicas in each lane from now on; ``current`` itself if none changes.
 
         Args:
             at_s: the time, in seconds; later than at the last decision.
             current: replicas now.
-            readings: every metric of the policy.
+            readings: every metric of the policies; the same object as before if they are the same.
         """
         if not self._asked_s:
             # recordInitialRecommendation
             self._asked_s, self._asked = [at_s], [current]
-        asked, known = wanted(readings, current, self.policy.tolerance)
-        most = self.policy.most
+        asked, known = self._wanted(current, readings)
         if self._is_still(at_s, current, asked, known):
             return current
         bounded = self._bounded(current)
         enabled = current > 0
         free = enabled & (bounded == current) & known
         stable = self._stabilized(at_s, current, asked, free)
-        limited = np.where(
-            stable > current,
-            np.minimum(stable, np.minimum(most, self._up_limit(at_s, current))),
-            np.where(
-                stable < current,
-                np.maximum(stable, np.maximum(self.least, self._down_limit(at_s, current))),
-                stable,
-            ),
-        )
-        if self.policy.up is None:
-            limited = self._bounded(limited)
+        limited, rises, falls = stable, stable > current, stable < current
+        if rises.any():
+            most = np.minimum(self._most, self._up_limit(at_s, current))
+            limited = np.where(rises, np.minimum(stable, most), limited)
+        if falls.any():
+            least = np.maximum(self._least, self._down_limit(at_s, current))
+            limited = np.where(falls, np.maximum(stable, least), limited)
+        if self._legacy.any():
+            limited = np.where(self._legacy, self._bounded(limited), limited)
         decided = np.where(free, limited, np.where(enabled, bounded, current))
         self._remember(at_s, decided - current)
         return decided
 
+    def _wanted(self, current: Ints, readings: Sequence[Reading]) -> tuple[Ints, Bools]:
+        last = self._last
+        if last is not None and last[0] is readings and np.array_equal(last[1], current):
+            return last[2:]
+        asked, known = wanted(readings, current, self._tolerance)
+        self._last = readings, current, asked, known
+        return asked, known
+
     def _bounded(self, replicas: Ints) -> Ints:
         """Return the replicas within the fewest and the most."""
-        return np.minimum(np.maximum(replicas, self.least), self.policy.most)
+        return np.asarray(np.minimum(np.maximum(replicas, self._least), self._most))
 
     def _is_still(self, at_s: int, current: Ints, asked: Ints, known: Bools) -> bool:
         """Return whether nothing can change because all recommendations in the window equal the
@@ -170,80 +239,74 @@ class HorizontalPodAutoscaler:
             return False
         if self._still_since_s is None:
             self._still_since_s = at_s
-        if at_s - self._still_since_s <= self.window_s:
+        if at_s - self._still_since_s <= max(self._kept_s, self._longest_period_s):
             return False
         # a single recommendation stands for all equal ones in the window
         self._asked_s, self._asked = [at_s], [asked]
         return True
 
     def _stabilized(self, at_s: int, current: Ints, asked: Ints, free: Bools) -> Ints:
-        """Return the recommendation clamped to the lowest and the highest of the windows."""
-        legacy = self.policy.up is None
-        up_s, down_s = at_s - self._window_s(up=True), at_s - self._window_s(up=False)
-        # stabilizeRecommendation drops older entries, the other function also those of equal age
-        first = bisect_left(self._asked_s, down_s) if legacy else bisect(self._asked_s, down_s)
-        highest = np.max([*self._asked[first:], asked], axis=0)
-        first_up = bisect(self._asked_s, up_s)
-        kept = bisect_left(self._asked_s, min(up_s, down_s))
-        self._asked_s = [*self._asked_s[kept:], at_s]
-        earlier = self._asked[first_up:]
-        self._asked = [*self._asked[kept:], np.where(free, asked, _NONE)]
-        if legacy:
-            return np.asarray(highest)
-        lowest = asked
-        if earlier:
-            values = np.array(earlier)
-            lowest = np.minimum(asked, np.where(values == _NONE, asked, values).min(axis=0))
-        return np.asarray(np.minimum(np.maximum(current, lowest), highest))
+        """Return the recommendation within the lowest and the highest of the windows."""
+        kept = bisect_left(self._asked_s, at_s - self._kept_s)
+        self._asked_s, self._asked = self._asked_s[kept:], self._asked[kept:]
+        highest = lowest = asked
+        if self._asked:
+            made_s, values = np.array(self._asked_s)[:, None], np.array(self._asked)
+            # stabilizeRecommendation drops what is older, the other what is not younger
+            from_s = at_s - self._down_window_s + ~self._legacy
+            highest = np.maximum(asked, np.where(made_s >= from_s, values, _NONE).max(axis=0))
+            if self._up_window_s.any():
+                counts = (made_s > at_s - self._up_window_s) & (values != _NONE)
+                lowest = np.minimum(asked, np.where(counts, values, asked).min(axis=0))
+                lowest = np.where(self._legacy, asked, lowest)
+        self._asked_s.append(at_s)
+        self._asked.append(np.where(free, asked, _NONE))
+        stable = np.minimum(np.maximum(current, lowest), highest)
+        return np.asarray(np.where(self._legacy, highest, stable))
 
     def _up_limit(self, at_s: int, current: Ints) -> Ints:
         """Return the most replicas after a scale-up."""
-        up = self.policy.up
-        if up is None:
-            return np.maximum(SCALE_UP_FACTOR * current, SCALE_UP_LEAST)
-        if up.select == DISABLED:
-            return current
-        limits = [self._at_most(at_s, current, limit) for limit in up.limits]
-        chosen = np.min(limits, axis=0) if up.select == MIN else np.max(limits, axis=0)
-        return np.asarray(np.maximum(chosen, current))
+        up, legacy = self._up, np.maximum(SCALE_UP_FACTOR * current, SCALE_UP_LEAST)
+        if up.absent.all():
+            return legacy
+        begun = self._begun_with(at_s, current, up)
+        more = np.ceil(begun * (100 + up.value) / 100 - _SMALL).astype(np.int64)
+        most = np.maximum(up.chosen(np.where(up.pods, begun + up.value, more)), current)
+        return np.where(up.absent, legacy, np.where(up.disabled, current, most))
 
     def _down_limit(self, at_s: int, current: Ints) -> Ints:
         """Return the fewest replicas after a scale-down."""
-        down = self.policy.down
-        if down is None:
+        down = self._down
+        if down.absent.all():
             return np.zeros_like(current)
-        if down.select == DISABLED:
-            return current
-        limits = [self._at_least(at_s, current, limit) for limit in down.limits]
-        chosen = np.max(limits, axis=0) if down.select == MIN else np.min(limits, axis=0)
-        return np.asarray(np.minimum(chosen, current))
+        begun = self._begun_with(at_s, current, down)
+        fewer = np.trunc(begun * (100 - down.value) / 100 + _SMALL).astype(np.int64)
+        of_limits = np.where(down.pods, begun - down.value, fewer)
+        # MIN is the smallest change, so the largest number
+        least = np.minimum(-down.chosen(-of_limits), current)
+        return np.where(down.absent, 0, np.where(down.disabled, current, least))
 
-    def _begun_with(self, at_s: int, current: Ints, limit: StepLimit) -> Ints:
-        """Return the replicas at the start of the limit's period."""
-        since_s = at_s - limit.period_s
-        added = sum((n for then_s, n in self._added if then_s > since_s), np.zeros_like(current))
-        gone = sum((n for then_s, n in self._removed if then_s > since_s), np.zeros_like(current))
-        return np.asarray(current - added + gone)
-
-    def _at_most(self, at_s: int, current: Ints, limit: StepLimit) -> Ints:
-        begun = self._begun_with(at_s, current, limit)
-        if limit.type == PODS:
-            return begun + limit.value
-        most = np.ceil(begun * (100 + limit.value) / 100 - _SMALL)
-        return np.asarray(most, np.int64)
-
-    def _at_least(self, at_s: int, current: Ints, limit: StepLimit) -> Ints:
-        begun = self._begun_with(at_s, current, limit)
-        if limit.type == PODS:
-            return begun - limit.value
-        least = np.trunc(begun * (100 - limit.value) / 100 + _SMALL)
-        return np.asarray(least, np.int64)
+    def _begun_with(self, at_s: int, current: Ints, limits: _Limits) -> Ints:
+        """Return (limits, lanes) the replicas at the start of each limit's period."""
+        since_s = at_s - limits.period_s
+        begun = np.broadcast_to(current, since_s.shape)
+        for then_s, added in self._added:
+            begun = begun - np.where(then_s > since_s, added, 0)
+        for then_s, removed in self._removed:
+            begun = begun + np.where(then_s > since_s, removed, 0)
+        return begun
 
     def _remember(self, at_s: int, change: Ints) -> None:
         """Record a change for as long as a limit needs it."""
         if change.any():
             self._added.append((at_s, np.maximum(change, 0)))
             self._removed.append((at_s, np.maximum(-change, 0)))
-        longest_s = max((li.period_s for d in self._directions for li in d.limits), default=0)
-        self._added = [each for each in self._added if each[0] > at_s - longest_s]
-        self._removed = [each for each in self._removed if each[0] > at_s - longest_s]
+        since_s = at_s - self._longest_period_s
+        if self._added and self._added[0][0] <= since_s:
+            self._added = [each for each in self._added if each[0] > since_s]
+            self._removed = [each for each in self._removed if each[0] > since_s]
+
+
+def _window_s(direction: Direction | None, usual: int) -> int:
+    stated = None if direction is None else direction.stabilization_s
+    return usual if stated is None else stated

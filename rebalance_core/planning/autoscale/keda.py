@@ -38,7 +38,7 @@ class KedaScaler:
     _failures: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._hpa = HorizontalPodAutoscaler(self.policy, self.futures)
+        self._hpa = HorizontalPodAutoscaler([self.policy], self.futures)
         self._active_s = np.full(self.futures, _NEVER, np.int64)
 
     @property

@@ -67,7 +67,8 @@ class Transition:
         taken: the same form; how often a member takes it from another.
         one_more: the same form; takes at which the giver has not committed its last message.
         lost: the same form; takes at which it has not committed what it read since its last pull.
-        pods: (seconds,) the number of members that have joined and not yet left.
+        eventful: (S, seconds) whether a queue is taken, or two members read it.
+        pods: (seconds,) members that have joined and not left.
     """
 
     members: int
@@ -79,6 +80,7 @@ class Transition:
     taken: NDArray[np.int8]
     one_more: NDArray[np.float16]
     lost: NDArray[np.int8]
+    eventful: Bools
     pods: Ints
 
     @property
@@ -194,7 +196,8 @@ class Transitions:
         owner = np.full(size, NO_MEMBER, np.int16)
         owner[cell] = read.member[of_row]
         _, cell, share = spread(read.taken_s)
-        both = np.maximum(np.bincount(cell, share, size) - 1.0, 0.0)
+        both = np.maximum(np.bincount(cell, share, size) - 1.0, 0.0).astype(np.float16)
+        both = both.reshape(shape)
         moved = np.zeros(shape, np.int8)
         one_more = np.zeros(shape, np.float32)
         taken_s = np.clip(np.floor(read.taken_s).astype(np.int64), 0, length_s - 1)
@@ -210,10 +213,11 @@ class Transitions:
             over_s=over_s,
             owner=owner.reshape(shape),
             held=np.minimum(total, 1.0).astype(np.float16).reshape(shape),
-            both=both.astype(np.float16).reshape(shape),
+            both=both,
             taken=moved,
             one_more=one_more.astype(np.float16),
             lost=lost,
+            eventful=((both > 0) | (moved > 0)).any(axis=2),
             pods=pods,
         )
 

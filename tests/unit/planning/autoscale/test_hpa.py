@@ -31,7 +31,7 @@ def behavior(up: Direction | None = None, down: Direction | None = None) -> Poli
 
 def walk(policy: Policy, begin: int, values: Sequence[float | None], step_s: int = 15) -> list[int]:
     """The replicas after each decision, for these values of a metric with a target of 100."""
-    hpa, current = HorizontalPodAutoscaler(policy, 1), np.array([begin])
+    hpa, current = HorizontalPodAutoscaler([policy], 1), np.array([begin])
     replicas = []
     for number, value in enumerate(values):
         read = Reading(None if value is None else np.array([value]), 100.0)
@@ -60,14 +60,14 @@ def test_proposals_of_the_formula(value: float, current: int, asked: int) -> Non
 
 
 def test_the_largest_of_several_metrics_counts() -> None:
-    hpa = HorizontalPodAutoscaler(BEHAVIOR, 1)
+    hpa = HorizontalPodAutoscaler([BEHAVIOR], 1)
     reads = [Reading(np.array([250.0]), 100.0), Reading(np.array([40.0]), 10.0)]
     assert hpa.decide(0, np.array([2]), reads).tolist() == [4]
 
 
 def test_a_failed_metric_stops_scale_down_only() -> None:
     for value, expected in ((100.0, 4), (600.0, 6)):
-        hpa = HorizontalPodAutoscaler(replace(BEHAVIOR, down_window_s=0), 1)
+        hpa = HorizontalPodAutoscaler([replace(BEHAVIOR, down_window_s=0)], 1)
         reads = [Reading(np.array([value]), 100.0), Reading(None, 10.0)]
         assert hpa.decide(0, np.array([4]), reads).tolist() == [expected]
     assert walk(replace(BEHAVIOR, down_window_s=0), 4, [None, None, 100.0]) == [4, 4, 1]
@@ -177,7 +177,7 @@ def test_futures_decide_alone_and_stillness_changes_nothing() -> None:
     ]
     for policy in policies:
         levels = np.repeat(rng.choice([0.0, 90.0, 300.0, 310.0, 1_200.0], (30, 4)), 9, axis=0)
-        together, current = HorizontalPodAutoscaler(policy, 4), np.full(4, 2)
+        together, current = HorizontalPodAutoscaler([policy], 4), np.full(4, 2)
         steps = []
         for number, row in enumerate(levels):
             current = together.decide(15 * number, current, [Reading(row, 100.0)])
@@ -185,3 +185,38 @@ def test_futures_decide_alone_and_stillness_changes_nothing() -> None:
         for future in range(4):
             alone = walk(policy, 2, list(levels[:, future]))
             assert alone == [int(each[future]) for each in steps]
+
+
+def test_policies_together_decide_as_each_alone() -> None:
+    rng = np.random.default_rng(11)
+    once = Direction(0, MIN, (StepLimit(PODS, 3, 60), StepLimit(PERCENT, 50, 30)))
+    policies = [
+        DEFAULT,
+        replace(DEFAULT, tolerance=0.0, down_window_s=60, least=3),
+        BEHAVIOR,
+        behavior(Direction(60, MAX, UP_LIMITS), Direction(120, MIN, DOWN_LIMITS)),
+        behavior(once, replace(once, stabilization_s=45)),
+        behavior(Direction(0, DISABLED, UP_LIMITS)),
+        behavior(down=Direction(0, DISABLED, DOWN_LIMITS)),
+    ]
+    values = np.repeat(rng.choice([0.0, 90.0, 300.0, 310.0, 1_200.0], (40, 14)), 7, axis=0)
+    lanes = len(policies) * 2
+    together, current = HorizontalPodAutoscaler(policies, 2), np.full(lanes, 2)
+    alone = [HorizontalPodAutoscaler([policy], 2) for policy in policies]
+    by_itself = [np.full(2, 2) for _ in policies]
+    rate = rng.choice([0.0, 20.0, 70.0], lanes)
+    by_rate = np.arange(lanes) // 2 % 2 == 0
+    failing = np.arange(lanes) // 2 == 5
+    for number, row in enumerate(values):
+        fails = failing & (number % 50 > 40)
+        reads = [
+            Reading(row, 100.0, None, fails if fails.any() else None),
+            Reading(rate, np.full(lanes, 10.0), by_rate),
+        ]
+        current = together.decide(15 * number, current, reads)
+        for place, hpa in enumerate(alone):
+            of = slice(2 * place, 2 * place + 2)
+            own = [Reading(None if fails[of].any() else row[of], 100.0)]
+            own += [Reading(rate[of], 10.0)] if by_rate[of].any() else []
+            by_itself[place] = hpa.decide(15 * number, by_itself[place], own)
+        assert current.tolist() == np.concatenate(by_itself).tolist(), number
