@@ -24,6 +24,7 @@ from rebalance_core.planning.autoscale.arrivals import LIKELY
 from rebalance_core.planning.autoscale.closed_loop import Question
 from rebalance_core.planning.autoscale.manifest import manifest
 from rebalance_core.planning.autoscale.policy import Policy
+from rebalance_core.planning.autoscale.recorded_replicas import NAME as RECORDED
 from rebalance_core.planning.autoscale.scaled_group import ScaledGroup, Service
 from rebalance_core.planning.autoscale.summary import Judgement, Row
 from rebalance_core.process.autoscale import (
@@ -35,11 +36,18 @@ from rebalance_core.process.autoscale import (
     autoscale_forecast,
     read_arrivals,
     read_capacity,
+    read_recorded,
     write_autoscale,
 )
 
 MANIFEST, PICTURE = BESIDE_TABLES["autoscale"]
-READERS = {"arrivals": read_arrivals, "capacity": read_capacity}
+READERS = {
+    "arrivals": read_arrivals,
+    "capacity": read_capacity,
+    "recorded_scaling": read_recorded,
+}
+OPTIONS = {"recorded_scaling": "recorded"}
+"""The options of tables that they do not name."""
 
 
 def run(options: AutoscaleOptions) -> JobReport:
@@ -92,8 +100,11 @@ def run(options: AutoscaleOptions) -> JobReport:
         )
         summary, scaled = written.facts[SUMMARY], written.facts[SCALED]
         for group in scaled:
+            name = "/".join(group.group.name)
             if group.reason is not None:
-                warn(f"{'/'.join(group.group.name)} is UNKNOWN: {group.reason}")
+                warn(f"{name} is UNKNOWN: {group.reason}")
+            elif group.recorded is not None and group.recorded.reason is not None:
+                warn(f"{name}: {RECORDED} is UNKNOWN: {group.recorded.reason}")
         texts = {MANIFEST: _manifests(options, summary, scaled)} | _picture(
             written.facts[POINTS], summary
         )
@@ -117,13 +128,14 @@ def run(options: AutoscaleOptions) -> JobReport:
 
 
 def _stated(options: AutoscaleOptions) -> dict[str, str]:
-    """Return the locations of ``arrivals`` and ``capacity``, where they exist."""
+    """Return where the tables beside the input lie, of those that there are."""
     names = tuple(SCALING_INPUT_TABLES)
     found = tables_of(options.input, options.input_format, names, required=())
     for name in names:
-        location = getattr(options, name)
+        option = OPTIONS.get(name, name)
+        location = getattr(options, option)
         if location is not None:
-            check_readable(f"--{name}", location, options.input_format)
+            check_readable(f"--{option}", location, options.input_format)
             found[name] = location
     return found
 
@@ -137,7 +149,7 @@ def _forecast(
     """Return what would be replayed, as lines of text and as facts for JSON."""
     names = [policy.name for policy in options.policies]
     facts: dict[str, Any] = {"policies": names, "seeds": options.seeds, "groups": []}
-    rows = {"arrivals": asked.arrivals, "capacity": asked.capacity}
+    rows = {name: getattr(asked, name) for name in READERS}
     lines = [
         f"  {name:<18} {len(rows[name] or ()):>9,} rows, 0 bad  {place}"
         for name, place in stated.items()
@@ -192,6 +204,7 @@ def _asked(options: AutoscaleOptions, backend: Backend, stated: Mapping[str, str
         ),
         arrivals=tables.get("arrivals"),
         capacity=tables.get("capacity"),
+        recorded_scaling=tables.get("recorded_scaling"),
         default=default,
         from_ms=options.from_ms,
         to_ms=options.to_ms,
@@ -291,7 +304,7 @@ def _render(facts: Mapping[str, Any], options: AutoscaleOptions) -> str:
 
     Variations that another policy beats in pod hours and in late messages are left out.
     """
-    given = {policy.name for policy in options.policies if policy.varies is None}
+    given = {policy.name for policy in options.policies if policy.varies is None} | {RECORDED}
     took = terminal.took(facts)
     lines = [f"Scalers in {facts['output']}: {len(facts['policies'])} policies ({took})"]
     by_group: dict[tuple[Any, Any, str], list[Row]] = {}
@@ -305,9 +318,15 @@ def _render(facts: Mapping[str, Any], options: AutoscaleOptions) -> str:
             lines += wrap(f"UNKNOWN: {rows[0]['reason']}", terminal.WIDTH)
             continue
         shown = [row for row in rows if row["policy"] in given or row["chosen"] or row["on_front"]]
+        shown = [row for row in shown if row["reason"] is None]
         lines += terminal.table(HEADER, [list(_cells(row)) for row in shown], text=(0,))
-        if len(shown) < len(rows):
-            others = terminal.counted(len(rows) - len(shown), "variation")
+        unknown = [row for row in rows if row["reason"] is not None]
+        for row in unknown:
+            text = f"  {row['policy']} is UNKNOWN: {row['reason']}"
+            lines += wrap(text, terminal.WIDTH, subsequent_indent="    ")
+        beaten = len(rows) - len(shown) - len(unknown)
+        if beaten:
+            others = terminal.counted(beaten, "variation")
             lines += [f"  {others} that these beat: see policy_summary"]
     missed = [row for row in facts["summary"] if row["chosen"] and row["within_budget"] is False]
     for row in missed:

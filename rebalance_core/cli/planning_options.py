@@ -527,6 +527,11 @@ class AutoscaleOptions(RecordedOptions):
     capacity: str | None = option(
         "PATH", "service times and threads of groups; default: capacity in --input"
     )
+    recorded: str | None = option(
+        "PATH",
+        "replicas that groups had, which are then replayed as the policy recorded; default: "
+        "recorded_scaling in --input",
+    )
     group: str | None = group_option()
     service_time: float | None = option(
         "MS",

@@ -26,7 +26,6 @@ from rebalance_core.contracts.producers import PRODUCER_INPUT_TABLES, PRODUCER_O
 from rebalance_core.contracts.progress import PROGRESS_TABLES
 from rebalance_core.contracts.propagation import PROPAGATION_TABLES
 from rebalance_core.contracts.scaling import (
-    METRICS_TABLES,
     SCALING_INPUT_TABLES,
     SCALING_TABLES,
 )
@@ -78,7 +77,7 @@ ALL_TABLES: dict[str, Table] = (
     | SEARCH_TABLES
     | EVIDENCE_TABLES
     | SIZE_TABLES
-    | METRICS_TABLES
+    | SCALING_INPUT_TABLES
     | SCALING_TABLES
 )
 
@@ -96,7 +95,6 @@ __all__ = [
     "INPUT_TABLES",
     "LATENCY_TABLES",
     "LEDGER_TABLES",
-    "METRICS_TABLES",
     "OBSERVED_TABLES",
     "PLAN_INPUT_TABLES",
     "PLAN_OUTPUT_TABLES",

@@ -30,7 +30,7 @@ SECTIONS = (
         | contracts.PROGRESS_TABLES,
     ),
     ("Planning tables", contracts.PLAN_INPUT_TABLES | contracts.PLAN_OUTPUT_TABLES | SEARCHED),
-    ("Tables of scalers", contracts.METRICS_TABLES | contracts.SCALING_TABLES),
+    ("Tables of scalers", contracts.SCALING_INPUT_TABLES | contracts.SCALING_TABLES),
     ("Tables of producers", contracts.PRODUCER_INPUT_TABLES | contracts.PRODUCER_OUTPUT_TABLES),
     ("Tables of simulated time", contracts.PROPAGATION_TABLES | contracts.FIDELITY_TABLES),
     ("Tables of history", contracts.HISTORY_TABLES),

@@ -62,11 +62,8 @@ RECORDED_SCALING = Table(
     required=False,
 )
 
-SCALING_INPUT_TABLES = {table.name: table for table in (ARRIVALS, CAPACITY)}
-"""What `autoscale` reads besides the input tables."""
-
-METRICS_TABLES = SCALING_INPUT_TABLES | {RECORDED_SCALING.name: RECORDED_SCALING}
-"""What `read-metrics` writes."""
+SCALING_INPUT_TABLES = {table.name: table for table in (ARRIVALS, CAPACITY, RECORDED_SCALING)}
+"""What `autoscale` reads besides the input tables, and `read-metrics` writes."""
 
 _OF_FUTURE = """
         cluster STRING the RocketMQ cluster
@@ -119,7 +116,7 @@ POLICY_SUMMARY = Table(
         """
         cluster? STRING of the group; null: all groups together
         consumer_group? STRING the group; null: all groups together
-        policy STRING name of the policy
+        policy STRING name of the policy; recorded: the replicas of recorded_scaling
         world STRING {allowed}: which value of the inputs' intervals holds
         futures BIGINT simulated futures
         from_ms? BIGINT begin of the time that is replayed
@@ -145,7 +142,7 @@ POLICY_SUMMARY = Table(
         within_budget? BOOLEAN 99 % of the futures keep --max-late and --max-pod-hours
         regret? DOUBLE price beyond that of the best policy of this world
         chosen BOOLEAN within the budgets, with the least largest regret over the worlds
-        reason? STRING why the group is not simulated, so that its figures are null
+        reason? STRING why it is not simulated, so that its figures are null
         """,
         world=WORLDS,
     ),

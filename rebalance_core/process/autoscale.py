@@ -20,6 +20,7 @@ from rebalance_core.contracts.scaling import (
     CAPACITY,
     LAG_OVER_TIME,
     POLICY_SUMMARY,
+    RECORDED_SCALING,
     SCALING_STEPS,
 )
 from rebalance_core.contracts.table import batch_of_rows
@@ -29,7 +30,8 @@ from rebalance_core.engine.table_writer import Written
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.model.times import SECOND_MS, YEAR_2000_MS
 from rebalance_core.planning.autoscale.closed_loop import Question, Replayed, replay
-from rebalance_core.planning.autoscale.policy import Policy
+from rebalance_core.planning.autoscale.policy import MOST_REPLICAS, Policy
+from rebalance_core.planning.autoscale.recorded_replicas import samples_by_group
 from rebalance_core.planning.autoscale.scaled_group import (
     ScaledGroup,
     Service,
@@ -66,6 +68,8 @@ class Asked:
         judgement: prices and budgets.
         arrivals: checked rows of ``arrivals``; None derives them from queue offsets.
         capacity: checked rows of ``capacity``, if any.
+        recorded_scaling: checked rows of ``recorded_scaling``, if any; its replicas are then a
+            policy, too.
         default: the default for groups without a row of ``capacity``.
         from_ms: the begin of the replay; None for that of the rates.
         to_ms: the end of the replay; None for that of the rates.
@@ -76,6 +80,7 @@ class Asked:
     judgement: Judgement
     arrivals: pa.Table | None = None
     capacity: pa.Table | None = None
+    recorded_scaling: pa.Table | None = None
     default: Service | None = None
     from_ms: int | None = None
     to_ms: int | None = None
@@ -88,7 +93,17 @@ class Asked:
             self.default,
             self.from_ms,
             self.to_ms,
+            None
+            if self.recorded_scaling is None
+            else samples_by_group(self.recorded_scaling.to_pylist()),
         )
+
+    def policies_of(self, scaled: ScaledGroup) -> tuple[Policy, ...]:
+        """Return the policies of a group, the recorded replicas last if they are known."""
+        recorded = scaled.recorded
+        if recorded is None or recorded.reason is not None:
+            return self.policies
+        return (*self.policies, recorded.policy(self.policies[0]))
 
 
 def read_arrivals(
@@ -152,6 +167,25 @@ def read_capacity(
             f"{row['service_ms']}"
             for row in _some(rows, pc.fill_null(pc.invert(inside), False))
         ),
+    ]
+    return _refused(name or location, rows, wrong)
+
+
+def read_recorded(
+    location: str, input_format: str | None = None, *, name: str = "", runtime: Runtime = HERE
+) -> pa.Table:
+    """Return the checked rows of ``recorded_scaling``, as `read_arrivals` does.
+
+    Raises:
+        InputRefused: Any row is bad.
+    """
+    rows, bad = _checked(RECORDED_SCALING.name, location, input_format, runtime)
+    most = _some(rows, pc.greater(rows["replicas"], MOST_REPLICAS))
+    wrong = [
+        *bad,
+        *_outside(rows, ("at_ms",), YEAR_2000_MS, "expected epoch milliseconds"),
+        *_outside(rows, ("replicas",), 0, f"expected 0 to {MOST_REPLICAS:,}"),
+        *(f"replicas is {row['replicas']}; expected 0 to {MOST_REPLICAS:,}" for row in most),
     ]
     return _refused(name or location, rows, wrong)
 
@@ -246,7 +280,7 @@ class ReplayTask:
             if self.progress is not None:
                 self.progress(number, len(self.pieces), scaled.group.name[1])
             rates, reader = scaled.rates[world], scaled.readers[world]
-            policies, question = self.asked.policies, self.asked.question
+            policies, question = self.asked.policies_of(scaled), self.asked.question
             replayed = replay(scaled.group, policies, rates, reader, question)
             named = self._named(scaled, world)
             steps = [

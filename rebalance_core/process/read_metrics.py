@@ -9,7 +9,12 @@ import pyarrow as pa
 
 from rebalance_core.checks.text_lines import BLOCK_BYTES
 from rebalance_core.checks.unpacked_text import open_unpacked
-from rebalance_core.contracts.scaling import ARRIVALS, CAPACITY, METRICS_TABLES, RECORDED_SCALING
+from rebalance_core.contracts.scaling import (
+    ARRIVALS,
+    CAPACITY,
+    RECORDED_SCALING,
+    SCALING_INPUT_TABLES,
+)
 from rebalance_core.contracts.table import batch_of_rows
 from rebalance_core.engine.table_writer import Written
 from rebalance_core.model.errors import InputRefused
@@ -23,7 +28,7 @@ from rebalance_core.planning.autoscale.recorded_load import (
 from rebalance_core.process.runtime import HERE, Runtime
 from rebalance_core.storage.place import Location
 
-WRITTEN = tuple(METRICS_TABLES)
+WRITTEN = tuple(SCALING_INPUT_TABLES)
 _SHOWN = 3
 
 
@@ -117,6 +122,6 @@ def write_metrics(
     }
     with runtime.tables(output, WRITTEN) as tables:
         for name, of_table in rows.items():
-            batch = batch_of_rows(METRICS_TABLES[name], of_table)
+            batch = batch_of_rows(SCALING_INPUT_TABLES[name], of_table)
             tables.add(name, pa.Table.from_batches([batch]))
         return Written(tables.finish(), {})

@@ -3,10 +3,11 @@
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 from rebalance_core.checks.input_tables import read_input_tables
 from rebalance_core.checks.row_limits import BadRowLimits
-from rebalance_core.contracts.scaling import ARRIVALS
+from rebalance_core.contracts.scaling import ARRIVALS, RECORDED_SCALING
 from rebalance_core.engine.propagation import PropagationOptions
 from rebalance_core.planning.autoscale.closed_loop import Question
 from rebalance_core.planning.autoscale.policy import read_policies
@@ -32,11 +33,16 @@ def asked() -> Asked:
         for topic, factor in (("Checkout", 1.0), ("Ledger", 0.05))
         for place, rate in enumerate([300.0 * factor, 1_500.0 * factor, 200.0 * factor])
     ]
+    was = [
+        {"consumer_group": "checkout", "at_ms": BEGIN_MS + place * 60_000, "replicas": replicas}
+        for place, replicas in enumerate([2, 4, 3])
+    ]
     return Asked(
         read_policies(["hpa", "keda"]),
         Question(range(2)),
         Judgement(),
         arrivals=pa.Table.from_pylist(rows, ARRIVALS.arrow_schema()),
+        recorded_scaling=pa.Table.from_pylist(was, RECORDED_SCALING.arrow_schema()),
         default=Service((100.0, 100.0, 100.0)),
     )
 
@@ -53,3 +59,9 @@ def test_both_places_write_the_same(spark: SparkSession, tmp_path: Path) -> None
     assert there.tables == here.tables
     assert there.facts[SUMMARY] == here.facts[SUMMARY]
     assert here.tables["scaling_steps"].rows > 10
+    recorded = {
+        row["consumer_group"]: row["pod_hours"]
+        for row in here.facts[SUMMARY]
+        if row["policy"] == "recorded"
+    }
+    assert recorded == {"checkout": pytest.approx(9 / 60), "ledger": None}

@@ -26,9 +26,9 @@ from rebalance_core.planning.autoscale.hpa import Floats, HorizontalPodAutoscale
 from rebalance_core.planning.autoscale.keda import KedaScaler
 from rebalance_core.planning.autoscale.policy import (
     FIXED,
-    FUNCTION,
     HPA,
     KEDA,
+    RECORDED,
     Policy,
     Seen,
     Target,
@@ -225,7 +225,7 @@ class _Deciders:
     Attributes:
         numbers: their places among the policies.
         lanes: their futures, policy by policy.
-        scaler: what decides; None: functions.
+        scaler: what decides; None: a function, or a record.
         seconds: when the values were sampled that the policies saw last; None: they saw none.
         readings: what they saw then, by metric.
         lag: (policies,) arrays of lag by future; None: no value.
@@ -327,7 +327,7 @@ class _Loop:
             scaler: HorizontalPodAutoscaler | KedaScaler | None = None
             if policies[0].kind == KEDA:
                 scaler = KedaScaler(policies[0], self.seeds)
-            elif policies[0].kind != FUNCTION:
+            elif policies[0].kind == HPA:
                 scaler = HorizontalPodAutoscaler(policies, self.seeds)
             lanes = np.concatenate([np.arange(self.seeds) + n * self.seeds for n in numbers])
             deciders.append(_Deciders(numbers, lanes, scaler))
@@ -373,9 +373,14 @@ class _Loop:
 
     def _decided(self, of: _Deciders, at_s: int) -> Iterator[tuple[int, int, list[float | None]]]:
         """Yield the lanes whose replicas change, these, and the lag and the rate that was seen."""
-        current = self.replicas[of.lanes]
-        self._look(of, at_s)
-        if of.scaler is None:
+        current, policy = self.replicas[of.lanes], self.policies[of.numbers[0]]
+        if policy.kind == RECORDED:
+            of.lag, of.rate = [None], [None]
+        else:
+            self._look(of, at_s)
+        if policy.kind == RECORDED:
+            decided = np.full_like(current, policy.recorded(at_s))
+        elif of.scaler is None:
             decided = self._asked(of, at_s)
         else:
             decided = of.scaler.decide(at_s, current, of.readings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from rebalance_core.planning.scenario.pods import DEFAULT_SIGMA, Start, Stop, re
 from rebalance_core.planning.table_keys import TableKey, read_values
 from rebalance_core.planning.toml_lines import TomlLines
 
-HPA, KEDA, FIXED, FUNCTION = "hpa", "keda", "fixed", "function"
+HPA, KEDA, FIXED, FUNCTION, RECORDED = "hpa", "keda", "fixed", "function", "recorded"
 KINDS = (HPA, KEDA, FIXED)
 PODS, PERCENT = STEP_TYPES = ("Pods", "Percent")
 MAX, MIN, DISABLED = SELECTS = ("Max", "Min", "Disabled")
@@ -169,9 +170,9 @@ class Policy:
 
     Attributes:
         name: the name of the policy.
-        kind: of `KINDS`, or `FUNCTION`.
-        least: the fewest replicas; 0 only with KEDA.
-        most: the most replicas.
+        kind: of `KINDS`, `FUNCTION` or `RECORDED`.
+        least: fewest replicas; 0 only with KEDA.
+        most: most replicas.
         replicas: the fixed number of replicas.
         sizes: the allowed numbers of replicas, of which the next larger one is taken; empty for
             any.
@@ -187,7 +188,9 @@ class Policy:
         metrics: how late metrics are.
         start: how pods start.
         stop: how pods stop.
-        decide: the function of a `FUNCTION` policy.
+        decide: of `FUNCTION`.
+        changes: of `RECORDED`: (seconds after the start of the replay, replicas), ascending; the
+            first are those of the start.
         varies: the name of the policy of which it is a variation.
     """
 
@@ -209,6 +212,7 @@ class Policy:
     start: Start = Start(15_000, round(15_000 * DEFAULT_SIGMA))  # noqa: RUF009  # a value
     stop: Stop = Stop()  # noqa: RUF009  # a value
     decide: Callable[[Seen], int] | None = None
+    changes: tuple[tuple[int, int], ...] = ()
     varies: str | None = None
 
     @property
@@ -216,12 +220,20 @@ class Policy:
         """The number of replicas with which a replay begins."""
         if self.replicas is not None:
             return self.replicas
+        if self.changes:
+            return self.changes[0][1]
         return self.allowed(max(self.least, 1))
 
     @property
     def largest(self) -> int:
-        """The largest possible number of replicas."""
-        return self.replicas or max([self.most, *self.sizes[-1:]])
+        """The most replicas that it can ever have."""
+        recorded = [replicas for _, replicas in self.changes]
+        return self.replicas or max([self.most, *self.sizes[-1:], *recorded])
+
+    def recorded(self, at_s: int) -> int:
+        """Return the replicas that were recorded for a second."""
+        place = bisect_right(self.changes, at_s, key=lambda change: change[0])
+        return self.changes[max(place - 1, 0)][1]
 
     def allowed(self, wanted: int) -> int:
         """Return the smallest allowed size of at least ``wanted``, or the largest size."""
@@ -340,6 +352,8 @@ def parse_policy(text: str, file: str) -> Policy:
 def _contradictions(top: Mapping[str, Any], tables: Mapping[str, Any]) -> list[tuple[str, ...]]:
     kind = top.get("kind", HPA)
     found = list[tuple[str, ...]]()
+    if top["name"] == RECORDED:
+        found.append(("name", "", f"name {RECORDED!r} is that of the replicas of --recorded"))
     if kind == FIXED:
         if "replicas" not in top:
             found.append(("kind", "", 'kind = "fixed" needs replicas'))

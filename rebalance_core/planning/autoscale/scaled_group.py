@@ -20,6 +20,11 @@ from rebalance_core.planning.autoscale.arrivals import (
     rates_of,
 )
 from rebalance_core.planning.autoscale.closed_loop import Reader
+from rebalance_core.planning.autoscale.recorded_replicas import (
+    Recorded,
+    Samples,
+    recorded_during,
+)
 from rebalance_core.planning.autoscale.service_time import Uncommitted, sigma_of
 from rebalance_core.planning.autoscale.transitions import Transitions
 from rebalance_core.planning.group_sizes import CONCURRENT_THREADS
@@ -61,13 +66,15 @@ class ScaledGroup:
         group: at rest.
         rates: the rates, by world.
         readers: the readers, by world.
-        reason: why it cannot be simulated, if it cannot.
+        reason: why it cannot be simulated; None: it can.
+        recorded: the replicas that it had; None: they are not asked for.
     """
 
     group: DeployedGroup
     rates: Mapping[str, Rates]
     readers: Mapping[str, Reader]
     reason: str | None = None
+    recorded: Recorded | None = None
 
     @property
     def worlds(self) -> tuple[str, ...]:
@@ -80,12 +87,12 @@ class Workload:
     """The stated load and capacity of all groups.
 
     Attributes:
-        arrivals: arrivals by cluster (None for every cluster) and topic; None derives them from the
-            groups' offsets.
-        services: capacities by cluster (None for every cluster) and group.
-        default: the default for groups without a row, if known.
-        from_ms: the begin of the replay; None for that of the rates.
-        to_ms: the end of the replay; None for that of the rates.
+        arrivals: by cluster (None: every one) and topic; None: the groups' own offsets show it.
+        services: by cluster (None: every one) and group.
+        default: the default for groups without a row; None: unknown.
+        from_ms: the replay begins then; None: with the rates.
+        to_ms: it ends then.
+        recorded: replicas over time, as services; None: they are not asked for.
     """
 
     arrivals: Mapping[tuple[str | None, str], Sequence[Arrival]] | None
@@ -93,6 +100,7 @@ class Workload:
     default: Service | None = None
     from_ms: int | None = None
     to_ms: int | None = None
+    recorded: Mapping[tuple[str | None, str], Samples] | None = None
 
     def of(self, group: DeployedGroup, offsets: Sequence[QueueOffset]) -> ScaledGroup:
         """Return a group with its rates and readers.
@@ -135,7 +143,12 @@ class Workload:
         wide = any(len(set(each.rates)) > 1 for each in rows) or len(set(service.service_ms)) > 1
         worlds = WORLDS if wide else (LIKELY,)
         rates = {w: likely if w == LIKELY else self._rates(rows, steps, w) for w in worlds}
-        return ScaledGroup(group, rates, {world: readers[world] for world in worlds})
+        recorded = None
+        if self.recorded is not None:
+            samples = self.recorded.get((cluster, name)) or self.recorded.get((None, name))
+            recorded = recorded_during(samples, likely)
+        readers = {world: readers[world] for world in worlds}
+        return ScaledGroup(group, rates, readers, recorded=recorded)
 
     def _rates(self, rows: Sequence[Arrival], steps: Transitions, world: str) -> Rates:
         return rates_of(rows, steps.queues, world, self.from_ms, self.to_ms)

@@ -12,6 +12,7 @@ from rebalance_core.model.times import SECOND_MS
 from rebalance_core.planning.autoscale.closed_loop import FIGURES, Question, Replayed
 from rebalance_core.planning.autoscale.hpa import Floats
 from rebalance_core.planning.autoscale.policy import Policy
+from rebalance_core.planning.autoscale.recorded_replicas import NAME as RECORDED
 from rebalance_core.planning.autoscale.scaled_group import ScaledGroup
 
 Row = dict[str, Any]
@@ -63,13 +64,16 @@ def summary_rows(
     rows = list[Row]()
     for number, scaled in enumerate(groups):
         of_group = list[Row]()
+        names = [policy.name for policy in policies]
+        if scaled.recorded is not None:
+            names.append(RECORDED)
         for world in scaled.worlds:
             of_world = [
-                _row(scaled, results.get((number, world)), place, policy.name, world, question)
-                for place, policy in enumerate(policies)
+                _row(scaled, results.get((number, world)), place, policy, world, question)
+                for place, policy in enumerate(names)
             ]
             if scaled.reason is None:
-                _compare(of_world, judgement)
+                _compare([row for row in of_world if row["reason"] is None], judgement)
             of_group += of_world
         _choose(of_group)
         rows += of_group
@@ -99,6 +103,8 @@ def _row(
     }
     if replayed is None:
         return row
+    if policy == RECORDED and scaled.recorded is not None and scaled.recorded.reason is not None:
+        return row | {"futures": 0, "reason": scaled.recorded.reason}
     rates = scaled.rates[world]
     row |= {"from_ms": rates.begin_ms, "to_ms": rates.begin_ms + rates.seconds * SECOND_MS}
     return row | _figures({name: values[place] for name, values in replayed.figures.items()})
@@ -135,12 +141,12 @@ def _is_better(one: Row, other: Row) -> bool:
 
 
 def _choose(rows: Sequence[Row]) -> None:
-    """Mark the policy with the smallest maximum regret, among those within the budgets if there are
-    any.
+    """Mark the policy with the least largest regret, within the budgets if one is; what was
+    recorded is none to choose.
     """
     by_policy: dict[str, list[Row]] = {}
     for row in rows:
-        if row["reason"] is None:
+        if row["reason"] is None and row["policy"] != RECORDED:
             by_policy.setdefault(row["policy"], []).append(row)
     within = {name: of for name, of in by_policy.items() if all(row["within_budget"] for row in of)}
     candidates = within or by_policy
@@ -168,10 +174,14 @@ def _together(
     known = [number for number, each in enumerate(groups) if each.reason is None]
     worlds = max((groups[number].worlds for number in known), key=len)
     rows = list[Row]()
+    names = [policy.name for policy in policies]
+    recorded = [groups[number].recorded for number in known]
+    if all(each is not None and each.reason is None for each in recorded):
+        names.append(RECORDED)
     for world in worlds:
         of = [results.get((number, world)) or results[number, worlds[0]] for number in known]
         of_world = list[Row]()
-        for place, policy in enumerate(policies):
+        for place, policy in enumerate(names):
             values = {
                 name: np.max([each.figures[name][place] for each in of], axis=0)
                 if name in _MOST
@@ -182,7 +192,7 @@ def _together(
             row: Row = {
                 "cluster": None,
                 "consumer_group": None,
-                "policy": policy.name,
+                "policy": policy,
                 "world": world,
                 "futures": len(question.seeds),
                 "chosen": False,
@@ -200,7 +210,8 @@ def _together(
 def _mark_together(rows: Sequence[Row]) -> None:
     by_policy: dict[str, float] = {}
     for row in rows:
-        by_policy[row["policy"]] = max(by_policy.get(row["policy"], 0.0), row["regret"])
+        if row["policy"] != RECORDED:
+            by_policy[row["policy"]] = max(by_policy.get(row["policy"], 0.0), row["regret"])
     best = min(by_policy, key=lambda name: by_policy[name])
     for row in rows:
         row["chosen"] = row["policy"] == best

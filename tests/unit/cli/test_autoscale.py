@@ -103,6 +103,98 @@ def test_tables_lie_in_the_input_and_have_intervals(tmp_path: Path) -> None:
     assert lags["low"] < lags["likely"] < lags["high"]
 
 
+def recorded(replicas: Iterable[int | None], group: str = "checkout") -> list[dict[str, Any]]:
+    return [
+        {"consumer_group": group, "at_ms": BEGIN_MS + place * MINUTE_MS, "replicas": count}
+        for place, count in enumerate(replicas)
+    ]
+
+
+def test_the_recorded_replicas_stand_beside_the_policies(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ledger = arrivals([5.0] * 10, "Ledger")
+    rates = write(tmp_path / "arrivals.csv", [*arrivals(SALE), *ledger])
+    was = [*recorded([2, 2, 2, 5, 5, 8, 8, 8, 4, 4]), *recorded([3] * 10, "ledger")]
+    words = ("--arrivals", rates, "--service-time", "100", "--recorded")
+    assert scale(tmp_path, *words, write(tmp_path / "was.csv", was)) == 0
+    out = tmp_path / "o"
+    rows = {(r["consumer_group"], r["policy"]): r for r in rows_of(out, "policy_summary")}
+    assert {policy for _, policy in rows} == {"hpa", "by-rate", "recorded"}
+    row = rows["checkout", "recorded"]
+    assert row["pod_hours"] == pytest.approx((3 * 2 + 2 * 5 + 3 * 8 + 2 * 4) / 60)
+    assert (row["steps"], row["reversals"], row["futures"]) == (3, 1, 2)
+    assert row["regret"] >= 0
+    assert row["on_front"] is not None
+    assert rows["ledger", "recorded"]["pod_hours"] == pytest.approx(0.5)
+    together = rows[None, "recorded"]["pod_hours"]
+    assert together == pytest.approx(row["pod_hours"] + 0.5)
+    assert not any(row["chosen"] for (_, policy), row in rows.items() if policy == "recorded")
+    steps = [s for s in rows_of(out, "scaling_steps") if s["policy"] == "recorded"]
+    first = [(s["at_ms"], s["from_replicas"], s["to_replicas"]) for s in steps if not s["seed"]]
+    assert first == [
+        (BEGIN_MS + minute * MINUTE_MS, before, after)
+        for minute, before, after in ((3, 2, 5), (5, 5, 8), (8, 8, 4))
+    ]
+    assert all(step["lag"] is step["rate"] is None for step in steps)
+    assert "\n  recorded " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("rows", "why"),
+    [
+        (recorded([2, 2, None, 4]), "from 2026-11-21 03:22:00Z to 2026-11-21 03:23:00Z"),
+        (recorded([2, 2, 2, 4]), "from 2026-11-21 03:24:00Z to 2026-11-21 03:30:00Z"),
+        (recorded([2] * 10)[2:], "from 2026-11-21 03:20:00Z to 2026-11-21 03:22:00Z"),
+        (
+            [r for n, r in enumerate(recorded([2] * 12)) if not 2 < n < 6],
+            "from 2026-11-21 03:22:00Z",
+        ),
+        (recorded([2] * 10, "another"), "recorded_scaling has no replicas of it"),
+        (recorded([None] * 10), "recorded_scaling has no replicas of it"),
+    ],
+)
+def test_unknown_replicas_are_no_policy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], rows: list[dict[str, Any]], why: str
+) -> None:
+    rates = write(tmp_path / "a.csv", arrivals(SALE))
+    words = ("--arrivals", rates, "--service-time", "100", "--group", "checkout")
+    was = write(tmp_path / "was.csv", rows)
+    assert scale(tmp_path, *words, "--recorded", was, policies=("hpa",)) == 0
+    said = capsys.readouterr()
+    assert "checkout: recorded is UNKNOWN: recorded_scaling" in said.err
+    assert why in said.err
+    found = {r["policy"]: r for r in rows_of(tmp_path / "o", "policy_summary")}
+    assert why in found["recorded"]["reason"]
+    assert found["recorded"]["pod_hours"] is found["recorded"]["on_front"] is None
+    assert found["hpa"]["chosen"]
+    assert "  recorded is UNKNOWN: recorded_scaling" in said.out
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({"replicas": -1}, "replicas is -1; expected 0 to 1,000"),
+        ({"replicas": 1_001}, "replicas is 1001; expected 0 to 1,000"),
+        ({"at_ms": BEGIN_MS // 1_000}, "at_ms is 1795231200; expected epoch milliseconds"),
+        ({"replicas": "six"}, "replicas is 'six', not a valid INT"),
+        (
+            {"at_ms": BEGIN_MS + MINUTE_MS, "replicas": 3},
+            "2 rows with different content have the key",
+        ),
+    ],
+)
+def test_bad_replicas_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], row: dict[str, Any], said: str
+) -> None:
+    rows = recorded([2] * 10)
+    was = write(tmp_path / "was.csv", [rows[0] | row, *rows[1:]])
+    rates = write(tmp_path / "a.csv", arrivals(SALE))
+    words = ("--arrivals", rates, "--service-time", "100", "--recorded", was)
+    assert scale(tmp_path, *words) == 4
+    assert said in capsys.readouterr().err
+
+
 def test_a_missed_budget_ends_with_3(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rates = write(tmp_path / "a.csv", arrivals(SALE))
     words = ("--arrivals", rates, "--service-time", "100", "--group", "checkout")

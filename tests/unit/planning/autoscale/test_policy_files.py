@@ -86,6 +86,7 @@ HEAD = 'name = "x"\n[lag]\ntarget = 1\n'
     [
         ('name = "x"\nmin = 9\nmax = 3\n[lag]\ntarget = 1', "f.toml:2: min 9 is above max 3"),
         ('name = "x"\nmin = 0\n[lag]\ntarget = 1', 'f.toml:2: min = 0 needs kind = "keda"'),
+        ('name = "recorded"\n[lag]\ntarget = 1', "f.toml:1: name 'recorded' is that of"),
         ('name = "x"\n', "[lag] or [rate] is missing"),
         ("min = 1\n[lag]\ntarget = 1", "name is missing"),
         ('name = "x"\n[lag]\ntargt = 1', "f.toml:3: unknown"),
