@@ -112,15 +112,14 @@ rebalance("read-metrics", "--answer", ANSWER, "--output", "metrics")
 # ## Scalers against that week
 #
 # A replay needs rates without a gap, and a refusal names the longest time that has them: from
-# Thursday, 10:10, to Sunday. The six pods of today are a policy, too. The interval of the service
-# time makes two more worlds; `*` has the least largest regret over them.
+# Thursday, 10:10, to Sunday. The pods that there were are a policy, too: `recorded`. The interval of
+# the service time makes two more worlds; `*` has the least largest regret over them.
 
 # %%
-Path("today.toml").write_text(f'name = "today"\nkind = "fixed"\nreplicas = {PODS}\n')
 rebalance(
     "autoscale", "--input", TABLES, "--group", GROUP,
     "--arrivals", "metrics/arrivals", "--capacity", "metrics/capacity",
-    "--policy", "today.toml", "hpa", "by-rate",
+    "--recorded", "metrics/recorded_scaling", "--policy", "hpa", "by-rate",
     "--seeds", "2", "--output", "scaled", *(("--from", FROM) if FROM else ()),
 )
 
@@ -138,7 +137,7 @@ print(Path("scaled/scaler.yaml").read_text())
 # %%
 rows = pq.read_table("scaled/policy_summary").to_pylist()
 likely = {row["policy"]: row for row in rows if row["world"] == "likely"}
-today, best = likely["today"], next(row for row in likely.values() if row["chosen"])
+today, best = likely["recorded"], next(row for row in likely.values() if row["chosen"])
 days = (today["to_ms"] - today["from_ms"]) / 86_400_000
 print(
     f"Today {today['late_messages'] / days:,.0f} messages a day wait for longer than 30 s, up to "
