@@ -21,7 +21,9 @@ from rebalance_core.contracts.paths import local_path, refuse_no_folder
 from rebalance_core.ingest.collection_settings import (
     SETTINGS_NAME,
     CollectionSettings,
-    read_settings,
+    NotCollected,
+    no_settings,
+    settings_if_written,
 )
 from rebalance_core.ingest.copied_names import (
     client_id_of,
@@ -385,6 +387,9 @@ def hosts_of_dumps(files: Iterable[CollectedFile], brokers: AnyCollection[str]) 
 
 
 NAMING_COMMANDS = (CLUSTER_LIST, "topicRoute", "getBrokerConfig")
+_CLUSTER_FIELD = re.compile(
+    r'"cluster" *: *"([^"\\]+)"|^brokerClusterName *= *(\S+)\s*$', re.MULTILINE
+)
 _BROKER_FIELD = re.compile(r'"brokerName" *: *"([^"\\]+)"|^brokerName *= *(\S+)\s*$', re.MULTILINE)
 
 
@@ -656,6 +661,9 @@ class Collection:
 def open_collection(folder: Location | FolderToRead) -> Collection:
     """List a collection; reads ``collection.toml`` and the first bytes of each file.
 
+    Without ``collection.toml``, the cluster has the name that clusterList, topicRoute and
+    getBrokerConfig agree on.
+
     Symbolic links that leave the folder, special files, unreadable files, binaries and files above
     the limits are refused by name; all others are read.
 
@@ -663,8 +671,8 @@ def open_collection(folder: Location | FolderToRead) -> Collection:
         folder: A path, another place that this process reaches, or a folder that Spark reaches.
 
     Raises:
-        InputRefused: the folder does not exist, ``collection.toml`` is missing or invalid, or there
-            is nothing to read.
+        InputRefused: the folder does not exist, ``collection.toml`` is invalid, the cluster has no
+            name, or there is nothing to read.
         StoreFailed: the store denies, throttles or does not answer.
         UsageError: the place is not reached without Spark.
     """
@@ -681,16 +689,17 @@ def _opened(place: FolderToRead, folder: str) -> Collection:
     if place.is_local:
         refuse_no_folder("--collection", local_path(folder))
         real = Path(place.path).resolve()
-        settings = read_settings(real)
+        written = settings_if_written(real)
         listing = _LocalListing(place_of(real))
         names = set(_names(real, listing.refused))
     else:
         sizes = dict(place.sizes())
         if not sizes:
             raise InputRefused(f"--collection {folder}: no such folder")
-        settings = read_settings(place)
+        written = settings_if_written(place)
         listing = _StoreListing(place, sizes=sizes)
         names = set(listing.read_heads())
+    settings = written or CollectionSettings("")
     for name in sorted(names, key=lambda name: (original_name(name), len(name), name)):
         newer = name.removesuffix(OLDER)
         if newer != name and newer in names and not name.startswith("mqadmin/"):
@@ -705,6 +714,8 @@ def _opened(place: FolderToRead, folder: str) -> Collection:
             f"--collection {folder}: nothing to read beside {SETTINGS_NAME}; expected namesrv/, "
             "brokers/<name>/, proxy/<name>/, clients/<name>/ or mqadmin/ (docs/ingest.md)"
         )
+    if written is None:
+        settings = _settings_of_dumps(listing.root, listing.heads)
     folders = {f.place.removeprefix(PROXIES) for f in files if f.name.startswith(PROXIES)}
     brokers = {f.place for f in files if f.name.startswith("brokers/")} | {*settings.brokers}
     dumped = brokers_of_dumps(files, brokers, listing.heads)
@@ -725,6 +736,32 @@ def _opened(place: FolderToRead, folder: str) -> Collection:
         tuple(sorted(dumped)),
         begins=listing.begins,
     )
+
+
+def _settings_of_dumps(root: FolderToRead, heads: Mapping[str, bytes]) -> CollectionSettings:
+    """Return settings that name the only cluster that dumps of `NAMING_COMMANDS` show.
+
+    Raises:
+        InputRefused: they show no cluster, or several.
+    """
+    sources: dict[str, str] = {}
+    for source, head in sorted(heads.items()):
+        text = decoded(head)
+        for row in answers(parse_cluster_list(text, source)):
+            if row.kind == "broker":
+                sources.setdefault(row.values["cluster"], source)
+        for match in _CLUSTER_FIELD.finditer(text):
+            sources.setdefault(match[1] or match[2], source)
+    if not sources:
+        raise no_settings(root)
+    if len(sources) > 1:
+        raise InputRefused(f"{no_settings(root)}; dumps show {', '.join(sorted(sources))}")
+    (cluster, source), *_ = sources.items()
+    why = (
+        f"the folder has none, so the cluster is {cluster}, as in {source}, and no server is "
+        "expected"
+    )
+    return CollectionSettings(cluster, failed=(NotCollected(SETTINGS_NAME, why),))
 
 
 def _names_nothing(file: CollectedFile, brokers: AnyCollection[str]) -> bool:

@@ -112,6 +112,27 @@ def read_settings(folder: Path | FolderToRead) -> CollectionSettings:
         InputRefused: the file is missing or wrong; every mistake is named.
         OSError: the store failed.
     """
+    settings = settings_if_written(folder)
+    if settings is None:
+        raise no_settings(folder)
+    return settings
+
+
+def no_settings(folder: Path | FolderToRead) -> InputRefused:
+    """Return the refusal of a collection without settings."""
+    return InputRefused(
+        f"{folder / SETTINGS_NAME} is missing: it names the cluster, e.g. "
+        'cluster = "DefaultCluster"'
+    )
+
+
+def settings_if_written(folder: Path | FolderToRead) -> CollectionSettings | None:
+    """Return the settings of a collection; None if it has no ``collection.toml``.
+
+    Raises:
+        InputRefused: the file is wrong; every mistake is named.
+        OSError: the store failed.
+    """
     path = folder / SETTINGS_NAME
     try:
         if isinstance(path, Path):
@@ -119,10 +140,8 @@ def read_settings(folder: Path | FolderToRead) -> CollectionSettings:
         else:
             text = settings_text(path.head(MOST_BYTES + 1), str(path), InputRefused)
         document = toml_document(text, str(path), InputRefused)
-    except FileNotFoundError as error:
-        raise InputRefused(
-            f'{path} is missing: it names the cluster, e.g. cluster = "DefaultCluster"'
-        ) from error
+    except FileNotFoundError:
+        return None
     mistakes = _mistakes(document)
     if mistakes:
         raise InputRefused("\n".join(f"{path}: {mistake}" for mistake in mistakes))

@@ -69,6 +69,11 @@ def rejoined(text: str) -> str | None:
     return "\n".join(map("".join, whole))
 
 
+_ALIGNED = "\t  "
+"""What ``unexpand`` leaves of blanks beyond a multiple of eight. Cells of a spreadsheet have no
+blanks after their tabs, and a tab for each two blanks leaves one blank at most."""
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
     """A line that the command itself printed.
@@ -117,7 +122,8 @@ def read_output(text: str, source: str) -> Output:
     lines: list[Line] = []
     stacks: list[_Stack] = []
     others: list[Fact | Unread] = []
-    texts = text.removeprefix("\ufeff").split("\n")
+    text = text.removeprefix("\ufeff")
+    texts = (text.expandtabs() if _ALIGNED in text else text).split("\n")
     for number, raw in enumerate(texts, start=1):
         line = _ANSI.sub("", raw).rstrip("\r").replace("\t", "  ")
         where = f"{source}:{number}"

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from rebalance_core.ingest.collection import open_collection
+from rebalance_core.model.errors import InputRefused
 from tests.unit.ingest.named_dumps import AT, CONNECTION, NAMED, groups, of_dumps
 
 LISTED = (
@@ -15,7 +17,10 @@ ROUTE = (
     '{"brokerDatas":[{"brokerAddrs":{0:"10.9.0.1:10911"},"brokerName":"b-one","cluster":"C"}],'
     '"queueDatas":[{"brokerName":"b-one","perm":6,"readQueueNums":4,"writeQueueNums":4}]}'
 )
-SETTINGS = f"============10.9.0.1:10911============\n{'brokerName':<50}= b-one\n"
+SETTINGS = (
+    f"============10.9.0.1:10911============\n{'brokerClusterName':<50}= C\n"
+    f"{'brokerName':<50}= b-one\n"
+)
 
 
 @pytest.mark.parametrize(
@@ -46,3 +51,34 @@ def test_an_empty_dump_of_one_topic_is_of_the_group_that_others_name(tmp_path: P
 def test_the_progress_of_all_groups_is_of_none(tmp_path: Path) -> None:
     dumps = {NAMED: CONNECTION, f"{AT}-consumerProgress-all.txt": "SLF4J: x\n"}
     assert groups(of_dumps(tmp_path, dumps)) == {"order-service"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("clusterList", LISTED), ("topicRoute-T", ROUTE), ("getBrokerConfig", SETTINGS)],
+)
+def test_dumps_name_the_cluster_of_a_folder_without_settings(
+    name: str, text: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "mqadmin"
+    folder.mkdir()
+    (folder / f"{AT}-{name}.txt").write_text(text)
+    settings = open_collection(tmp_path).settings
+    assert settings.cluster == "C"
+    assert settings.brokers == ()
+    (failure,) = settings.failed
+    assert failure.what == "collection.toml"
+    assert f"the cluster is C, as in mqadmin/{AT}-{name}.txt" in failure.why
+
+
+def test_dumps_of_two_clusters_name_none(tmp_path: Path) -> None:
+    folder = tmp_path / "mqadmin"
+    folder.mkdir()
+    (folder / f"{AT}-clusterList.txt").write_text(LISTED)
+    (folder / f"{AT}-topicRoute-T.txt").write_text(ROUTE.replace('"C"', '"D"'))
+    with pytest.raises(InputRefused, match=r"collection\.toml is missing.*; dumps show C, D$"):
+        open_collection(tmp_path)
+    (folder / f"{AT}-topicRoute-T.txt").unlink()
+    (folder / f"{AT}-clusterList.txt").write_text(LISTED.replace("10911", "x"))
+    with pytest.raises(InputRefused, match=r"DefaultCluster\"$"):
+        open_collection(tmp_path)

@@ -388,6 +388,22 @@ def test_a_refused_row_makes_every_topic_partial() -> None:
     assert [row["partial"] for row in facts(results, "queue_progress")] == [True]
 
 
+def unexpanded(line: str) -> str:
+    """Return the line as ``unexpand -a`` writes it."""
+    blocks = [line[at : at + 8] for at in range(0, len(line), 8)]
+    return "".join(
+        f"{block.rstrip(' ')}\t" if len(block) == 8 and block.endswith("  ") else block
+        for block in blocks
+    )
+
+
+def test_tabs_of_unexpand_are_blanks_up_to_a_multiple_of_eight() -> None:
+    plain = facts(parse_consumer_progress(S_5, "f"), "queue_progress")
+    text = "\n".join(map(unexpanded, S_5.split("\n")))
+    assert "\t  " in text
+    assert facts(parse_consumer_progress(text, "f"), "queue_progress") == plain
+
+
 def test_columns_by_their_titles_whatever_parts_them() -> None:
     plain = facts(parse_consumer_progress(S_5, "f"), "queue_progress")
     for text in (" ".join(S_5.split(" ")), S_5.replace("  ", "\t"), re.sub(" +", " ", S_5)):
