@@ -139,8 +139,12 @@ def _collected(span: SpansRow) -> ObservedFactsRow:
         "last_ms": span["last_ms"],
         "times": 1,
         "details": {"start_ms": str(span["first_ms"]), "end_ms": str(span["last_ms"])},
-        "source": "cluster_events",
+        "source": _SPANNED,
     }
+
+
+_SPANNED = "cluster_events"
+"""The source of a COLLECTED fact that ingest did not write."""
 
 
 def cluster_snapshot(
@@ -205,7 +209,13 @@ def _period(facts: FactsByKind, dumps: Iterable[NewestDumpsRow], stale_hours: fl
     collected = facts["COLLECTED"]
     ends = [row["last_ms"] for row in (*collected, *facts["BROKER_FILE"], *dumps)]
     starts = [row["first_ms"] for row in collected] or ends
-    return AuditRun(min(starts, default=0), max(ends, default=0), int(stale_hours * HOUR_MS))
+    logged = (row["first_ms"] for row in collected if row["source"] != _SPANNED)
+    return AuditRun(
+        min(starts, default=0),
+        max(ends, default=0),
+        int(stale_hours * HOUR_MS),
+        members_since_ms=min(logged, default=0),
+    )
 
 
 def _newest(rows: Iterable[GroupConfigsFact]) -> dict[str, int]:

@@ -119,6 +119,7 @@ class AuditRun:
         over_ms: findings that ended before this time are over because an earlier run saw them; 0:
             no night is known.
         stale_ms: a dump older than this at the end does not show the present.
+        members_since_ms: when the servers' logs begin: no row shows an earlier member.
         missing: brokers from which nothing recent enough was collected.
         masters: by broker, when its master was gone while a slave was alive.
         store_ms: when the last subscriptionGroup.json of a broker was copied, if one was.
@@ -151,6 +152,7 @@ class AuditRun:
     start_ms: int
     end_ms: int
     stale_ms: int = 6 * times.HOUR_MS
+    members_since_ms: int = 0
     missing: frozenset[str] = frozenset()
     store_ms: Mapping[str, int] = field(default_factory=dict)
     masters: Mapping[str, tuple[MasterOutage, ...]] = field(default_factory=dict)

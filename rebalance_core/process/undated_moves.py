@@ -270,10 +270,20 @@ def _topics_unseen(
     """Return, by cluster and topic, the periods in which a topic may have changed without a log
     entry.
 
-    They are those of `AuditRun.changed_unseen`, and the time before a document that alone shows a
+    They are those of `AuditRun.changed_unseen`, which begin at any earlier time where the state
+    before the change is older than the logs, and the time before a document that alone shows a
     broker's topic settings, where the broker's log does not cover that time.
     """
-    of_topics = {name: dict(run.changed_unseen) for name, run in runs.items()}
+    of_topics = {
+        name: {
+            topic: tuple(
+                (EVER_BEFORE_MS if low_ms <= run.members_since_ms + 1 else low_ms, high_ms)
+                for low_ms, high_ms in spans
+            )
+            for topic, spans in run.changed_unseen.items()
+        }
+        for name, run in runs.items()
+    }
     columns = ("cluster", "topic", "broker_name", "source")
     observed = pc.field("detail").cast(pa.string()) == OBSERVED
     set_up = pc.field("event_type").cast(pa.string()) == TOPIC_CONFIG

@@ -147,7 +147,10 @@ def listed_connections(
             clients.get(piece.place, {}), v["client_id"], context.start_ms, seen_ms
         )
         since = max(start_ms, context.start_ms, lacked_ms, *restarts)
-        since = max(since, _came(first.get(v["client_id"]), since, seen_ms, context))
+        came_ms = _came(
+            first.get(v["client_id"]), since, seen_ms, context, lists_since_start=bool(restarts)
+        )
+        since = max(since, came_ms)
         values = listed_values(piece, subscriptions)
         if ended:
             later = v["client_id"] in asked and context.all_logs_had_ended(seen_ms)
@@ -169,23 +172,32 @@ def listed_connections(
 
 
 def _came(
-    line: tuple[int, str] | None, since_ms: int, seen_ms: int, context: ClusterContext
+    line: tuple[int, str] | None,
+    since_ms: int,
+    seen_ms: int,
+    context: ClusterContext,
+    *,
+    lists_since_start: bool,
 ) -> int:
     """Return when a client joined, by its first line in another broker's log; 0: perhaps later.
 
     A client sends heartbeats to all brokers. A broker whose log was there all the time, and that
-    had not started lately, would have had it before.
+    had not started lately, would have had it before: not so of a line less than a heartbeat after
+    the first log begins.
 
     Args:
         line: time and place of the first line.
         since_ms: before that it was no member of the broker that lists it.
         seen_ms: when that listed it.
         context: the cluster's context.
+        lists_since_start: whether the log of the broker that lists it has a start of the broker.
     """
     if line is None or line[0] > seen_ms:
         return 0
     at_ms, place = line
     begin = max(since_ms, at_ms - ROUTE_MS - HEARTBEAT_MS) + HEARTBEAT_MS
+    if since_ms == context.start_ms and at_ms < begin and not lists_since_start:
+        return 0
     started = any(begin < ms <= at_ms for ms, _ in context.starts.get(place, ()))
     log_covers = context.log_begins.get(place, at_ms) <= begin
     return at_ms if log_covers and not started else 0

@@ -276,6 +276,16 @@ def test_a_difference_of_an_earlier_round_that_healed_is_info() -> None:
     assert "agrees again" in differences.summary
 
 
+def test_what_was_seen_before_the_logs_begin_proves_nothing() -> None:
+    """Members may have held the queues then that left before the first line."""
+    wrong = status(B, JOINED_MS + 1_000_000, 2)
+    since = replace(RUN, members_since_ms=JOINED_MS + 1_000_001)
+    result = compare(snapshot(*wrong, *HEALTHY, run=since))
+    assert (result.verdict, result.differences) == (EQUAL, ())
+    only = compare(snapshot(*wrong, run=since))
+    assert (only.verdict, only.reason) == (UNKNOWN, NO_DUMP)
+
+
 def test_without_a_dump_or_with_an_old_one_ownership_is_unknown() -> None:
     assert (compare(snapshot()).verdict, compare(snapshot()).reason) == (UNKNOWN, NO_DUMP)
     late = replace(RUN, end_ms=DUMPED_MS + RUN.stale_ms + 3_600_000)

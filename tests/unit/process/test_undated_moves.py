@@ -56,7 +56,13 @@ def undated(
             ("consumer_groups", list(groups)),
         )
     }
-    run = AuditRun(BEGIN_MS, 1_000_000, coverage=coverage, changed_unseen=of_topics or {})
+    run = AuditRun(
+        BEGIN_MS,
+        1_000_000,
+        members_since_ms=BEGIN_MS,
+        coverage=coverage,
+        changed_unseen=of_topics or {},
+    )
     return UndatedMoves({"c": run}, tables)
 
 
@@ -266,6 +272,11 @@ def test_a_topic_that_a_document_shows_changed_moves_queues_of_every_group() -> 
     assert window(moves, 400_000) == window(moves, 400_000, "other") == (200_000, 420_000)
     moves = undated([], [], of_topics={"U": ((200_000, 400_000),)})
     assert window(moves, 400_000) == (400_000, 420_000)
+
+
+def test_a_topic_whose_earlier_state_is_from_before_the_logs_may_have_changed_before_them() -> None:
+    moves = undated([], [], of_topics={"T": ((BEGIN_MS + 1, 400_000),)})
+    assert window(moves, 400_000) == (EVER_BEFORE_MS, 420_000)
 
 
 def test_and_its_groups_epochs_inside_that_time_may_never_have_been() -> None:

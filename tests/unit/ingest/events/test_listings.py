@@ -159,6 +159,15 @@ def test_a_broker_that_was_not_there_does_not_tell_when_it_came(other: dict[str,
     assert dated(*pieces, context=replace(BOTH, **other)) == [("1@1", 10_000)]
 
 
+def test_a_line_within_a_heartbeat_of_the_first_log_does_not_date_a_member_without_one() -> None:
+    """Where the broker that lists it has no start in its log, it was there before that log."""
+    begun = replace(BOTH, starts={}, log_begins={"a": 10_000, "b": 10_000})
+    dumped = listed(300, "1@1", "x:1")
+    assert dated(connected(39, "1@1", "y:1", "b"), dumped, context=begun) == [("1@1", 10_000)]
+    assert dated(connected(40, "1@1", "y:1", "b"), dumped, context=begun) == [("1@1", 40_000)]
+    assert dated(connected(39, "1@1", "y:1", "b"), dumped, context=BOTH) == [("1@1", 39_000)]
+
+
 def of_kind(kind: str, *pieces: Evidence) -> list[Any]:
     return [one for one in listed_tables("g", list(pieces), CONTEXT) if one.kind == kind]
 
