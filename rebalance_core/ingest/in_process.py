@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from io import BytesIO
 from typing import TYPE_CHECKING, BinaryIO
 
 import pyarrow as pa
@@ -194,6 +195,21 @@ def read_file(reader: FileReader, place: FileToRead) -> Iterator[Evidence | Unre
             raise
         why = f"cannot be read: {error.strerror or error}"
         yield reader.refuse(Unreadable("UNREADABLE_FILE", why))
+
+
+@dataclass(frozen=True)
+class Content:
+    """A `FileToRead` whose bytes are known."""
+
+    content: bytes
+
+    def open(self, at: int = 0) -> BinaryIO:
+        """Open the bytes from one of them on."""
+        return BytesIO(self.content[at:])
+
+    def read_bytes(self) -> bytes:
+        """Return the bytes."""
+        return self.content
 
 
 def read_range(

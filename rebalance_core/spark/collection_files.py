@@ -12,9 +12,7 @@ import heapq
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from io import BytesIO
 from itertools import pairwise
-from typing import BinaryIO
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -37,6 +35,7 @@ from rebalance_core.spark.evidence_chunks import (
     CHUNKS_DDL,
     evidence_chunks,
 )
+from rebalance_core.spark.framed_lines import FramedLines, read_lines
 from rebalance_core.spark.hadoop_folder import HadoopPlace
 from rebalance_core.spark.read_tables import read_table
 from rebalance_core.spark.spark_versions import by_number
@@ -90,6 +89,8 @@ def collection_evidence(
     ``file@byte``. The state of an earlier run is included.
     """
     root = collection.root
+    if isinstance(root, FramedLines):
+        return _framed(root, collection, assumed, buckets)
     by_spark = not (isinstance(root, Place) and object_store(root))
     split: dict[str, FileReader] = {}
     whole: dict[str, FileReader] = {}
@@ -107,6 +108,21 @@ def collection_evidence(
     if split:
         evidence = evidence.unionAll(_split_logs(spark, FileReaders(split), buckets))
     return evidence
+
+
+def _framed(
+    root: FramedLines, collection: Collection, assumed: Assumptions, buckets: int
+) -> DataFrame:
+    """Return the evidence of lines that are rows; all of a file are in one task."""
+    readers = {
+        file.name: in_process.reader_of(collection, file, assumed)
+        for file in collection.own_files
+        if file.kind != GIVEN_GROUPS
+    }
+    rows = root.lines.repartition(buckets, "file").sortWithinPartitions("file", "number")
+    return rows.mapInArrow(
+        lambda batches: evidence_chunks(read_lines(batches, readers), buckets), CHUNKS_DDL
+    )
 
 
 def _qualified(spark: SparkSession, place: FolderToRead) -> str:
@@ -149,7 +165,8 @@ def long_lines(collection: Collection, stats: Iterable[FileStats]) -> Iterator[U
         collection: the collection.
         stats: the stats of all its files, in order.
     """
-    if isinstance(collection.root, Place) and object_store(collection.root):
+    root = collection.root
+    if isinstance(root, FramedLines) or (isinstance(root, Place) and object_store(root)):
         return  # its lines are counted where they are read
     counts = {file_stats.name: file_stats for file_stats in stats}
     for file in collection.own_files:
@@ -202,26 +219,11 @@ def _files_of_hadoop(spark: SparkSession, readers: FileReaders, buckets: int) ->
     )
 
 
-@dataclass(frozen=True)
-class _Content:
-    """A file that Spark has read."""
-
-    content: bytes
-
-    def open(self, at: int = 0) -> BinaryIO:
-        """Open the bytes from one of them on."""
-        return BytesIO(self.content[at:])
-
-    def read_bytes(self) -> bytes:
-        """Return the bytes."""
-        return self.content
-
-
 def _read_contents(batches: Iterable[pa.RecordBatch], readers: FileReaders) -> Pieces:
     for batch in batches:
         for path, content in zip(batch["path"].to_pylist(), batch["content"], strict=True):
             reader = readers.reader(path)
-            yield from in_process.read_file(reader, _Content(content.as_py()))
+            yield from in_process.read_file(reader, in_process.Content(content.as_py()))
             yield reader.stats
 
 

@@ -68,6 +68,9 @@ DIFFERENCE_TYPE = ArrayType(_struct(**_QUEUE, action=StringType(), client_id=Str
 START_TYPE = _struct(rule=StringType(), offset=LongType(), error=StringType())
 
 HAS_ARROW_UDFS = hasattr(sf, "arrow_udf")  # from Spark 4.1 on
+HAS_PLAIN_FORMS = pyspark.__version__.startswith("3.")
+"""Of strategies as expressions: a UDF over one of them fails on Spark 4.0 and 4.1 (``Cannot
+evaluate expression``); from 4.1 on Arrow UDFs are faster."""
 HAS_NODES = not pyspark.__version__.startswith("3.")  # the representation of a JVM column
 _PLAIN = (str, bool, int, float)
 _LISTS = {
@@ -124,7 +127,7 @@ def _plain(arguments: Mapping[str, Argument]) -> Column | None:
 
     Per row it takes 4 times as long as an Arrow UDF and 0.6 times as long as a pandas UDF.
     """
-    if HAS_ARROW_UDFS or any(isinstance(value, pd.Series) for value in arguments.values()):
+    if not HAS_PLAIN_FORMS or any(isinstance(value, pd.Series) for value in arguments.values()):
         return None
     function = _FUNCTIONS["rmq_allocate"]
     columns = {name: function.column(name, value) for name, value in arguments.items()}

@@ -39,9 +39,11 @@ from rebalance_core.engine.group_steps import (
     QUEUE_OF_CLIENT,
 )
 from rebalance_core.engine.ledger_pass import with_empty_events_if_missing
+from rebalance_core.ingest.collection import open_collection
 from rebalance_core.kernels.table_columns import COMMITS, EVENTS, GROUPS, OFFSETS
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.spark.checks import KeyTask, checked_chunks
+from rebalance_core.spark.framed_lines import FramedLines
 from rebalance_core.spark.ingest import collection_at, ingested_tables
 from rebalance_core.spark.plugins import in_tasks
 from rebalance_core.spark.read_tables import InputTables
@@ -103,7 +105,9 @@ def read_events(spark: SparkSession, path: str, *, input_format: str | None = No
     return _with_settings(tables.cluster_events, tables.consumer_groups)
 
 
-def read_logs(spark: SparkSession, collection: str | PathLike[str]) -> DataFrame:
+def read_logs(
+    spark: SparkSession, collection: str | PathLike[str] | DataFrame, settings: str = ""
+) -> DataFrame:
     """Return the events that a collection's files state, as `read_events` does.
 
     The call reads the files once, because the meaning of a line may depend on other files; using
@@ -112,12 +116,18 @@ def read_logs(spark: SparkSession, collection: str | PathLike[str]) -> DataFrame
     Args:
         spark: Any session; all its tasks reach the folder.
         collection: The folder, with ``collection.toml``: a path, or a URL that the session's Hadoop
-            or, of S3, this process and its tasks reach.
+            or, of S3, this process and its tasks reach. Or a frame of lines: ``file``, the path in
+            the layout, ``number``, which orders the lines of a file, and ``line``.
+        settings: Of a frame: the text of ``collection.toml``, as ``cluster = "NAME"``.
 
     Raises:
         InputRefused: There is no such folder, no settings or nothing to read.
     """
-    with ingested_tables(spark, collection_at(spark, fspath(collection))) as tables:
+    if isinstance(collection, str | PathLike):
+        opened = collection_at(spark, fspath(collection))
+    else:
+        opened = open_collection(FramedLines(collection, settings))
+    with ingested_tables(spark, opened) as tables:
         return _with_settings(tables[EVENTS], tables[GROUPS])
 
 

@@ -5,7 +5,10 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyspark
 import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as sf
 
 from rebalance_core.contracts import COLLECTED_TABLES
 from rebalance_core.contracts.opening_state import EVIDENCE_FILES
@@ -19,6 +22,7 @@ from rebalance_core.process.runtime import HERE, Runtime
 from rebalance_core.spark.hadoop_folder import HadoopPlace
 from rebalance_core.spark.ingest import ingested_tables
 from rebalance_core.spark.runtime import SparkRuntime
+from rebalance_core.spark.steps import read_logs
 from rebalance_core.storage.place import place_of
 from tests.recordings.nights import two_nights
 from tests.recordings.rewritten import files_of, written
@@ -276,3 +280,50 @@ def test_a_folder_that_only_hadoop_reaches(spark: "SparkSession", tmp_path: Path
             assert_same(done[name], expected.get(name, []), name)
     with pytest.raises(InputRefused, match="no such folder"):
         open_collection(place / "none")
+
+
+def lines_of(spark: "SparkSession", folder: Path) -> "DataFrame":
+    rows = [
+        (path.relative_to(folder).as_posix(), number, line)
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != "collection.toml"
+        for number, line in enumerate(
+            path.read_text("utf-8", "replace").removesuffix("\n").split("\n")
+        )
+    ]
+    return spark.createDataFrame(rows, "file STRING, number INT, line STRING")
+
+
+def test_lines_of_a_frame_are_a_collection(spark: "SparkSession", tmp_path: Path) -> None:
+    """Rows in any order; `read_logs` gives the events of the folder."""
+    folder = collection_of(tmp_path / "unpacked", "join-leave")
+    for packed in [*folder.rglob("*.gz")]:
+        packed.with_suffix("").write_bytes(gzip.decompress(packed.read_bytes()))
+        packed.unlink()
+    settings = (folder / "collection.toml").read_text()
+    lines = lines_of(spark, folder).orderBy(sf.desc("number"))
+    expected: Any = ingest_collection(folder).tables["cluster_events"]
+    events = read_logs(spark, lines, settings)
+    assert_same(events.drop("settings"), expected, "cluster_events")
+    assert events.where("settings IS NOT NULL").count() > 0
+    with pytest.raises(InputRefused, match=r"lack the column\(s\) number; they have file, line"):
+        read_logs(spark, lines.drop("number"), settings)
+    with pytest.raises(InputRefused, match="cluster"):
+        read_logs(spark, lines)
+
+
+@pytest.mark.skipif(pyspark.__version__ < "4", reason="from Spark 4.0 on")
+def test_a_collection_is_a_data_source(spark: "SparkSession") -> None:
+    from rebalance_core.spark.log_source import RocketmqLogSource
+
+    folder = DATA / "pathologies" / "collection"
+    spark.dataSource.register(RocketmqLogSource)
+    read = spark.read.format("rocketmq_log")
+    expected: Any = ingest_collection(folder).tables
+    assert_same(read.load(str(folder)), expected["cluster_events"], "cluster_events")
+    for table in ("observed_facts", "consumer_groups", "rejected"):
+        found = spark.read.format("rocketmq_log").option("table", table).load(str(folder))
+        assert_same(found, expected.get(table, []), table)
+    for table, said in (("cluster_event", "did you mean cluster_events"), ("rejected", "no such")):
+        with pytest.raises(PySparkException, match=said):
+            read.option("table", table).load(f"{folder}/none").collect()

@@ -1,0 +1,146 @@
+"""A collection whose files are the lines of a frame, as a log shipper or a table has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from io import BytesIO
+from typing import BinaryIO
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from rebalance_core.ingest import in_process
+from rebalance_core.ingest.collection_settings import SETTINGS_NAME
+from rebalance_core.ingest.evidence_table import Pieces
+from rebalance_core.ingest.fact import Unreadable
+from rebalance_core.ingest.file_reader import FileReader
+from rebalance_core.model.errors import InputRefused
+from rebalance_core.spark.sources import rows_of
+
+COLUMNS = ("file", "number", "line")
+_TYPES = ("string", "bigint", "string")
+_HEAD_LINES = 200
+"""Lines that identify a file."""
+
+
+class FramedLines:
+    """A folder of files whose lines are rows; also a file in it (`storage.files_to_read`).
+
+    Attributes:
+        url: A name for messages.
+    """
+
+    is_local = False
+
+    def __init__(self, lines: DataFrame, settings: str, name: str = "") -> None:
+        """Take the frame.
+
+        Args:
+            lines: ``file``, the path in the layout of a collection; ``number``, which orders the
+                lines of a file; ``line``, without its end.
+            settings: The text of ``collection.toml``.
+            name: The path of a file; empty: the folder.
+
+        Raises:
+            InputRefused: A column is missing.
+        """
+        missing = [column for column in COLUMNS if column not in lines.columns]
+        if missing:
+            raise InputRefused(
+                f"the lines lack the column(s) {', '.join(missing)}; they have "
+                f"{', '.join(lines.columns)}"
+            )
+        self._settings, self.path = settings, name
+        self.lines = lines.select(
+            *(sf.col(name).cast(kind) for name, kind in zip(COLUMNS, _TYPES, strict=True))
+        )
+        self.url = name or "lines"
+        self._heads: dict[str, bytes] = {}
+
+    def __truediv__(self, name: str) -> FramedLines:
+        """Return the file of that path."""
+        file = FramedLines(self.lines, self._settings, name)
+        file._heads = self._heads
+        return file
+
+    def sizes(self) -> list[tuple[str, int]]:
+        """Return path and bytes of every file, sorted, at the cost of one pass over the lines."""
+        octets = sf.sum(sf.octet_length("line") + 1)
+        first = sf.collect_list(sf.when(sf.col("turn") <= _HEAD_LINES, sf.struct("turn", "line")))
+        in_order = self.lines.selectExpr(
+            "*", "row_number() OVER (PARTITION BY file ORDER BY number) AS turn"
+        )
+        rows = rows_of(in_order.groupBy("file").agg(octets.alias("octets"), first.alias("first")))
+        for row in rows:
+            lines = [each["line"] for each in sorted(row["first"], key=lambda each: each["turn"])]
+            self._heads[row["file"]] = _joined(lines)
+        return sorted((row["file"], int(row["octets"])) for row in rows)
+
+    def head(self, size: int) -> bytes:
+        """Return the first bytes of the file."""
+        if self.path == SETTINGS_NAME:
+            return self._settings.encode()[:size]
+        return self._heads.get(self.path, b"")[:size]
+
+    def read_bytes(self) -> bytes:
+        """Return the bytes of a small file."""
+        of_file = self.lines.where(sf.col("file") == self.path)
+        lines = sorted(rows_of(of_file), key=lambda row: row["number"])
+        return _joined([row["line"] for row in lines])
+
+    def open(self, at: int = 0) -> BinaryIO:
+        """Open the bytes of a small file from one of them on."""
+        return BytesIO(self.read_bytes()[at:])
+
+
+def _joined(lines: Iterable[str | None]) -> bytes:
+    return b"".join((line or "").encode() + b"\n" for line in lines)
+
+
+def read_lines(batches: Iterable[pa.RecordBatch], reader_of: dict[str, FileReader]) -> Pieces:
+    """Yield the evidence of files whose lines come one after the other, in order.
+
+    Args:
+        batches: Of `COLUMNS`.
+        reader_of: The readers of the files; lines of others are passed over.
+    """
+    file, reader, document, done = "", None, list[pa.Array](), 0
+    for name, lines in _runs(batches):
+        if name != file:
+            yield from _ended(reader, document, done)
+            file, reader, document, done = name, reader_of.get(name), [], 0
+        if reader is None:
+            continue
+        if reader.file.is_log:
+            try:
+                yield from reader.read_lines(lines, done)
+            except Unreadable as refusal:
+                yield reader.refuse(refusal)
+        else:
+            document.append(lines)
+        done += len(lines)
+    yield from _ended(reader, document, done)
+
+
+def _runs(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.StringArray]]:
+    """Yield stretches of lines of one file."""
+    for batch in batches:
+        names = batch["file"].dictionary_encode()
+        codes = names.indices.to_numpy(zero_copy_only=False)
+        begins = [0, *(int(at) + 1 for at in (codes[1:] != codes[:-1]).nonzero()[0])]
+        for begin, end in zip(begins, [*begins[1:], len(batch)], strict=True):
+            if end > begin:
+                lines = batch["line"].slice(begin, end - begin).fill_null("")
+                yield batch["file"][begin].as_py(), lines.cast(pa.string())
+
+
+def _ended(reader: FileReader | None, document: list[pa.Array], done: int) -> Pieces:
+    if reader is None:
+        return
+    if reader.file.is_log:
+        yield from reader.read_rest(done)
+    else:
+        text = _joined(line for lines in document for line in lines.to_pylist())
+        yield from in_process.read_file(reader, in_process.Content(text))
+    yield reader.stats
