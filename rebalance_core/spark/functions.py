@@ -8,9 +8,9 @@ With pandas Series as arguments, a function returns a Series (`rmq_pull_from_whe
 needs no session.
 
 Since Spark 4.1 the functions are Arrow UDFs. Older versions use pandas UDFs
-(`rebalance_core.spark.series`), with the same results at a fifth of the speed, and plain
-expressions for allocations by a constant AVG, AVG_BY_CIRCLE or CONFIG
-(`rebalance_core.spark.allocation_columns`).
+(`rebalance_core.spark.series`), with the same results at a fifth of the speed. No strategy is an
+expression of Spark: below a UDF such as `rmq_assignment_diff`, Spark 3.5 and 4.0 do not evaluate
+nested lambdas (``Cannot evaluate expression``).
 """
 
 import platform
@@ -49,11 +49,10 @@ from rebalance_core.kernels.function_columns import (
 )
 from rebalance_core.model.errors import UsageError
 from rebalance_core.spark import series
-from rebalance_core.spark.allocation_columns import allocation_column
 from rebalance_core.spark.failures import OF_SPARK, cause_of
 from rebalance_core.spark.plugins import function_in_tasks
 from rebalance_core.spark.sources import rows_of
-from rebalance_core.strategies.texts import parse_strategy, strategy_text
+from rebalance_core.strategies.texts import strategy_text
 from rebalance_core.version import LIBRARY_VERSION
 
 
@@ -68,9 +67,6 @@ DIFFERENCE_TYPE = ArrayType(_struct(**_QUEUE, action=StringType(), client_id=Str
 START_TYPE = _struct(rule=StringType(), offset=LongType(), error=StringType())
 
 HAS_ARROW_UDFS = hasattr(sf, "arrow_udf")  # from Spark 4.1 on
-HAS_PLAIN_FORMS = pyspark.__version__.startswith("3.")
-"""Of strategies as expressions: a UDF over one of them fails on Spark 4.0 and 4.1 (``Cannot
-evaluate expression``); from 4.1 on Arrow UDFs are faster."""
 HAS_NODES = not pyspark.__version__.startswith("3.")  # the representation of a JVM column
 _PLAIN = (str, bool, int, float)
 _LISTS = {
@@ -101,14 +97,12 @@ def rmq_allocate(strategy: Argument, queues: Argument, client_ids: Argument) -> 
         ``ARRAY<STRUCT<topic, broker_name, queue_id, client_ids ARRAY<STRING>>>``: queues and owners
         in RocketMQ's order; several owners or none are shown. Null where the strategy throws or the
         row is wrong or has nulls (not known is not none), for the reason in `rmq_allocate_error`.
-        A UDF; before Spark 4.1 a plain expression of the constants AVG, AVG_BY_CIRCLE and CONFIG.
 
     Raises:
         UsageError: A constant is invalid. A row whose text is not a strategy fails the query.
     """
     arguments = {"strategy": _text_of(strategy), "queues": queues, "client_ids": client_ids}
-    plain = _plain(arguments)
-    return _call("rmq_allocate", arguments) if plain is None else plain
+    return _call("rmq_allocate", arguments)
 
 
 def try_rmq_allocate(strategy: Argument, queues: Argument, client_ids: Argument) -> Any:
@@ -118,23 +112,7 @@ def try_rmq_allocate(strategy: Argument, queues: Argument, client_ids: Argument)
         UsageError: A constant is wrong.
     """
     arguments = {"strategy": _text_of(strategy), "queues": queues, "client_ids": client_ids}
-    plain = _plain(arguments)
-    return _call("try_rmq_allocate", arguments) if plain is None else plain
-
-
-def _plain(arguments: Mapping[str, Argument]) -> Column | None:
-    """Return the allocation as a Spark expression, or None if there is none or it would be slower.
-
-    Per row it takes 4 times as long as an Arrow UDF and 0.6 times as long as a pandas UDF.
-    """
-    if not HAS_PLAIN_FORMS or any(isinstance(value, pd.Series) for value in arguments.values()):
-        return None
-    function = _FUNCTIONS["rmq_allocate"]
-    columns = {name: function.column(name, value) for name, value in arguments.items()}
-    texts = [value for value in _constants(columns["strategy"]) if isinstance(value, str)]
-    if not texts:
-        return None
-    return allocation_column(parse_strategy(texts[0]), columns["queues"], columns["client_ids"])
+    return _call("try_rmq_allocate", arguments)
 
 
 def rmq_allocate_error(strategy: Argument, queues: Argument, client_ids: Argument) -> Any:

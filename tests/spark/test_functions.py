@@ -36,10 +36,8 @@ from tests.spark.frames import assert_same_rows, frame_of
 from tests.tree import TREE
 from tests.unit.kernels.test_functions import (
     ARGUMENTS,
-    ASKED,
     batch,
     random_rows,
-    vector_rows,
 )
 
 GROUPS = (
@@ -61,8 +59,6 @@ def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     """Both forms, wherever the Spark that runs has both."""
     if request.param == "pandas":
         monkeypatch.setattr(functions, "HAS_ARROW_UDFS", False)
-        plain = not pyspark.__version__.startswith(("4.0", "4.1"))
-        monkeypatch.setattr(functions, "HAS_PLAIN_FORMS", plain)
     elif not functions.HAS_ARROW_UDFS:
         pytest.skip("this Spark has no Arrow UDFs")
     name: str = request.param
@@ -120,45 +116,6 @@ def test_in_sql(form: str, spark: SparkSession, asked: DataFrame, owned: DataFra
     assert row["diff"] is None
     with pytest.raises(Exception, match=r"strategy: unknown strategy: 'AVERAGE'; .*; try_"):
         spark.sql("SELECT rmq_allocate('AVERAGE', array(), array())").collect()
-
-
-CONSTANTS = ("AVG", "AVG_BY_CIRCLE", "CONFIG", "CONFIG(queues=T/b-1/0|T/\U0001f600/2|no/b/7)")
-
-
-@pytest.mark.parametrize("strategy", CONSTANTS)
-def test_a_constant_strategy_is_a_plain_expression_where_udfs_are_slow(
-    asked: DataFrame, seed: int, strategy: str, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nothing goes to Python, and the rows are those of the UDF: repeats, nulls, any order."""
-    monkeypatch.setattr(functions, "HAS_PLAIN_FORMS", True)
-    rows: list[ASKED] = [(strategy, *row[1:]) for row in list(random_rows(seed))[:400]]
-    answers = kernels.rmq_allocate(*batch(rows)).to_pylist()
-    expected = [{"epoch": n, "owners": owners} for n, owners in enumerate(answers)]
-    ddl = OWNED.removesuffix(", error STRING")
-    for owners in (rmq_allocate, try_rmq_allocate):
-        found = asked.select("epoch", owners(sf.lit(strategy), *COLUMNS[1:]).alias("owners"))
-        plan = found._jdf.queryExecution().executedPlan().toString()
-        assert "EvalPython" not in plan
-    assert_same_rows(found, frame_of(spark, expected, ddl))
-
-
-def test_vectors_by_plain_expressions(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every vector of the released classes whose strategy has one, in RocketMQ's order or not."""
-    monkeypatch.setattr(functions, "HAS_PLAIN_FORMS", True)
-    by_text: dict[str, list[Any]] = {}
-    for text, queues, ids in vector_rows():
-        if text in ("AVG", "AVG_BY_CIRCLE"):
-            by_text.setdefault(text, []).append((text, queues, ids))
-    assert min(map(len, by_text.values())) > 500
-    for text, rows in by_text.items():
-        answers = kernels.rmq_allocate(*batch(rows)).to_pylist()
-        numbered = [("c", "g", n, *row) for n, row in enumerate(rows)]
-        found = spark.createDataFrame(numbered, GROUPS).select(
-            "epoch", rmq_allocate(text, *COLUMNS[1:]).alias("owners")
-        )
-        ddl = OWNED.removesuffix(", error STRING")
-        expected = [{"epoch": n, "owners": owners} for n, owners in enumerate(answers)]
-        assert_same_rows(found, frame_of(spark, expected, ddl))
 
 
 def test_of_pandas_without_a_session(asked: DataFrame, owned: DataFrame) -> None:

@@ -18,16 +18,13 @@ from pyspark.sql import functions as sf
 from rebalance_core.cli.run.session import open_session
 from rebalance_core.kernels.function_columns import ALLOCATION
 from rebalance_core.spark import functions, series
-from rebalance_core.spark.allocation_columns import allocation_column
 from rebalance_core.spark.functions import ALLOCATION_TYPE
-from rebalance_core.strategies.texts import parse_strategy
 from tests.bench.process_tree import processor_seconds_of_descendants
 from tests.bench.report import LESS, MORE, Figure, Report, Table, bench_main, say, tidy
 
 BROKERS = 2
 LEAST_TIMES, MOST_TIMES = 8.0, 1.3
 FASTEST, PASSES_ON = "Arrow form, AVG", "only passes Arrow on"
-PLAIN = "plain expression, AVG"
 READS = "only reads the rows"
 BATCH = 10_000  # spark.sql.execution.arrow.maxRecordsPerBatch
 WARM_UP = 10
@@ -102,7 +99,6 @@ def compare(rows: int = 20_000, queues: int = 16, members: int = 5, rounds: int 
     passed_on = passes_on(BATCH, queues)
     contestants: dict[str, Callable[[], Any]] = {
         READS: lambda: sf.struct(*columns),
-        PLAIN: lambda: allocation_column(parse_strategy("AVG"), *map(sf.col, columns)),
         FASTEST: lambda: functions.rmq_allocate("AVG", *columns),
         "Arrow form, AVG_BY_CIRCLE": lambda: functions.rmq_allocate("AVG_BY_CIRCLE", *columns),
         "Arrow form, CONSISTENT_HASH": lambda: functions.rmq_allocate("CONSISTENT_HASH", *columns),
@@ -114,12 +110,11 @@ def compare(rows: int = 20_000, queues: int = 16, members: int = 5, rounds: int 
         frame.select(contestants[name]().alias("owners")) for name in (FASTEST, "pandas form, AVG")
     )
     assert arrow.exceptAll(pandas).isEmpty()
-    assert arrow.exceptAll(frame.select(contestants[PLAIN]().alias("owners"))).isEmpty()
     assert arrow.count() == rows
     seconds: dict[str, list[float]] = {name: [] for name in contestants}
     for number in range(-WARM_UP, rounds):
         for name, column in contestants.items():
-            if number < -1 and name not in (READS, FASTEST, PASSES_ON, PLAIN):
+            if number < -1 and name not in (READS, FASTEST, PASSES_ON):
                 continue  # the JVM compiles what that one runs most of, and others run little of
             begin = processor_seconds_of_descendants()
             frame.select(column().alias("owners")).write.format("noop").mode("overwrite").save()
@@ -151,11 +146,6 @@ def _report(rows: int, queues: int, members: int, seconds: dict[str, list[float]
                 ratio(pandas, seconds[FASTEST], reading),
                 better=MORE,
                 target=LEAST_TIMES,
-            ),
-            Figure(
-                "plain expression of AVG, times the pandas form, reading the rows apart",
-                ratio(pandas, seconds[PLAIN], reading),
-                better=MORE,
             ),
             Figure(
                 "Arrow form of AVG, times the pandas form, the whole query",
