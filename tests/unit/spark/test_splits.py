@@ -19,8 +19,9 @@ from rebalance_core.ingest.in_process import (
     understood,
 )
 from rebalance_core.ingest.whole_cluster import whole_refusals
-from rebalance_core.spark.collection_files import FileReaders, read_splits
-from rebalance_core.storage.place import place_of
+from rebalance_core.spark.collection_files import FileReaders, dealt_out, read_splits
+from rebalance_core.storage.access import S3Access
+from rebalance_core.storage.place import Place, place_of
 
 HEAD = "2026-11-21 11:28:35,123 INFO RocketmqClient - "
 COMMIT = "[persistAll] Group: g ClientId: c updateConsumeOffsetToBroker MessageQueue ["
@@ -82,3 +83,34 @@ def test_splits_are_counted_as_one_file(name: str, tmp_path: Path) -> None:
             list(read_range(part, place_of(path), begin, length))
             parts.append(part.stats)
         assert told(total_stats(collection, reversed(parts))) == expected, start
+
+
+def test_files_are_dealt_out_by_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Logs of a store in parts, a packed log as what it unpacks to, and all of them once."""
+    monkeypatch.setattr("rebalance_core.spark.collection_files._RANGE_BYTES", 300_000)
+    (tmp_path / "collection.toml").write_text('cluster = "C"\n')
+    folder = tmp_path / "brokers" / "a"
+    folder.mkdir(parents=True)
+    (folder / "broker.log").write_bytes(b"x" * 999 + b"\n" + b"y" * 999_000)
+    (folder / "broker.1.log.gz").write_bytes(b"\x1f\x8b" + b"z" * 60_000)
+    for number in range(40):
+        (folder / f"config-17952320000{number:02}").mkdir()
+        (folder / f"config-17952320000{number:02}" / "topics.json").write_text("{}")
+    collection = open_collection(tmp_path)
+    made = {
+        str(collection.path_of(file)): reader_of(collection, file, Assumptions())
+        for file in collection.files
+    }
+    store = Place("s3://b/c", "b/c", S3Access("b"))
+    for root, parts_of_log in ((store, 4), (place_of(tmp_path), 1)):
+        dealt = dealt_out(FileReaders(made, root), 3)
+        logs = [piece for _, piece in dealt if piece[0].endswith("broker.log")]
+        assert len(logs) == parts_of_log
+        if root is store:
+            assert sorted(start for _, start, _ in logs) == [0, 300_000, 600_000, 900_000]
+            assert sum(size or 0 for _, _, size in logs) == 1_000_000
+            loads = [0, 0, 0]
+            for part, (url, _, size) in dealt:
+                loads[part] += (size or made[url].file.size * (10 if "gz" in url else 1)) + 32_768
+            assert max(loads) < 1.25 * min(loads)
+        assert len({piece for _, piece in dealt}) == len(dealt) == 41 + parts_of_log
