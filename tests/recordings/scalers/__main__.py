@@ -1,12 +1,16 @@
-"""``python -m tests.recordings.scalers``: the scaler runs beside their futures, as a table."""
+"""``python -m tests.recordings.scalers``: the scaler runs beside their futures, for
+docs/fidelity-figures.md.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tests.recordings.figures_page import write_part
 from tests.recordings.scalers import compared
 from tests.recordings.scalers.runs import NAMES, Run, recorded
 
+MARKS = ("<!-- made by python -m tests.recordings.scalers -->", "<!-- end of scalers -->")
 COLUMNS = (
     "run",
     "lag, message-seconds",
@@ -19,8 +23,10 @@ COLUMNS = (
 
 
 def main() -> None:
-    """Print it: some ten seconds of processor time."""
-    print("\n".join(_table()))
+    """Run it: some ten seconds of processor time."""
+    lines = list(_table())
+    print("\n".join(lines))
+    write_part(MARKS, lines)
 
 
 def _table() -> Iterator[str]:
