@@ -42,7 +42,8 @@ def hidden(name: str) -> bool:
     """Return True for names that Spark skips (InMemoryFileIndex.shouldFilterOutPathName)."""
     if name.startswith(("_common_metadata", "_metadata")):
         return False
-    return name.startswith(".") or (name.startswith("_") and "=" not in name)
+    underscored = name.startswith("_") and "=" not in name
+    return underscored or name.startswith(".") or name.endswith("._COPYING_")
 
 
 def without_user(text: str) -> str:

@@ -14,10 +14,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from itertools import dropwhile, islice
 from os import PathLike, fspath
 from pathlib import Path, PurePosixPath
 
-from rebalance_core.contracts.paths import local_path, refuse_no_folder
+from rebalance_core.contracts.paths import local_path, refuse_no_folder, without_user
 from rebalance_core.ingest.collection_settings import (
     SETTINGS_NAME,
     CollectionSettings,
@@ -533,10 +534,15 @@ def head_of(file: CollectedFile, place: FolderToRead, size: int) -> bytes:
         file: the log.
         place: where it lies.
         size: the maximum number.
+
+    Raises:
+        OSError: the store failed.
     """
     try:
         return _unpacked(file, place.head(_SNIFFED if file.gzipped else size))[:size]
-    except OSError:
+    except OSError as error:
+        if is_of_store(error):
+            raise
         return b""
 
 
@@ -677,7 +683,7 @@ def open_collection(folder: Location | FolderToRead) -> Collection:
         UsageError: the place is not reached without Spark.
     """
     place = place_of(folder) if isinstance(folder, str | PathLike) else folder
-    shown = fspath(folder) if isinstance(folder, str | PathLike) else folder.url
+    shown = without_user(fspath(folder) if isinstance(folder, str | PathLike) else folder.url)
     try:
         return _opened(place, shown)
     except OSError as error:
@@ -698,9 +704,9 @@ def _opened(place: FolderToRead, folder: str) -> Collection:
             raise InputRefused(f"--collection {folder}: no such folder")
         written = settings_if_written(place)
         listing = _StoreListing(place, sizes=sizes)
-        names = set(listing.read_heads())
+        names = set(sizes)
     settings = written or CollectionSettings("")
-    for name in sorted(names, key=lambda name: (original_name(name), len(name), name)):
+    for name in sorted(names, key=_order):
         newer = name.removesuffix(OLDER)
         if newer != name and newer in names and not name.startswith("mqadmin/"):
             listing.unused.append(
@@ -736,6 +742,11 @@ def _opened(place: FolderToRead, folder: str) -> Collection:
         tuple(sorted(dumped)),
         begins=listing.begins,
     )
+
+
+def _order(name: str) -> tuple[str, int, str]:
+    """Return the key that orders files: a file comes before its copies."""
+    return original_name(name), len(name), name
 
 
 def _settings_of_dumps(root: FolderToRead, heads: Mapping[str, bytes]) -> CollectionSettings:
@@ -940,6 +951,8 @@ class _LocalListing(_Listing):
 
 _REQUESTS = 16
 """Files of a store that are asked for at once: each costs two round trips."""
+_AHEAD = 256
+"""Files whose first bytes are held: 16 MB."""
 
 
 @dataclass
@@ -953,12 +966,16 @@ class _StoreListing(_Listing):
     sizes: Mapping[str, int] = field(default_factory=dict)
     _heads: dict[str, bytes | OSError] = field(default_factory=dict)
 
-    def read_heads(self) -> AnyCollection[str]:
-        """Return the names of all files, after reading the first bytes of those that count."""
-        wanted = [name for name in self.sizes if _by_name(name) is None]
+    @cached_property
+    def _to_read(self) -> Iterator[str]:
+        """Return the names of the files that count, in the order in which they are asked for."""
+        return iter(sorted((n for n in self.sizes if _by_name(n) is None), key=_order))
+
+    def _read_ahead(self, name: str) -> None:
+        """Read the first bytes of a file and of those that are asked for after it."""
+        names = list(islice(dropwhile(lambda each: each != name, self._to_read), _AHEAD))
         with ThreadPoolExecutor(_REQUESTS) as pool:
-            self._heads = dict(zip(wanted, pool.map(self._head, wanted), strict=True))
-        return self.sizes
+            self._heads = dict(zip(names, pool.map(self._head, names), strict=True))
 
     def _head(self, name: str) -> bytes | OSError:
         try:
@@ -969,6 +986,8 @@ class _StoreListing(_Listing):
             return error
 
     def _first_bytes(self, name: str) -> tuple[int, bytes] | Unread | UnusedFile:
+        if name not in self._heads:
+            self._read_ahead(name)
         head = self._heads.pop(name)
         if isinstance(head, OSError):
             why = f"cannot be opened: {head.strerror or head}"

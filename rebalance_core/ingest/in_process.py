@@ -205,7 +205,9 @@ class Content:
 
     def open(self, at: int = 0) -> BinaryIO:
         """Open the bytes from one of them on."""
-        return BytesIO(self.content[at:])
+        opened = BytesIO(self.content)  # shares the bytes, unlike a slice
+        opened.seek(at)
+        return opened
 
     def read_bytes(self) -> bytes:
         """Return the bytes."""

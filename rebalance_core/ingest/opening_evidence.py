@@ -39,6 +39,7 @@ from rebalance_core.ingest.store_copies import FILE_BITS
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.model.times import DAY_MS
 from rebalance_core.storage.files_to_read import FileToRead
+from rebalance_core.storage.store_answers import is_of_store
 
 FORM: Final = 2
 """Version of the fields; a state in another form is refused."""
@@ -474,6 +475,9 @@ def _lines_of(file: CollectedFile, place: FileToRead) -> int | None:
     """Return how many lines a log has up to its end, those before the file among them.
 
     None: as of `EarlierFile`.
+
+    Raises:
+        OSError: the store failed.
     """
     if file.gzipped or file.wrapping or file.kind == PROXY_LOG or not file.size:
         return None
@@ -482,6 +486,8 @@ def _lines_of(file: CollectedFile, place: FileToRead) -> int | None:
         with place.open(file.begins_at - file.left_out) as opened:
             while chunk := opened.read(_CHUNK):
                 lines, last = lines + chunk.count(b"\n"), chunk[-1:]
-    except OSError:
+    except OSError as error:
+        if is_of_store(error):
+            raise
         return None
     return lines if last == b"\n" else None

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import heapq
 import re
+from collections.abc import Collection as AnyCollection
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import PurePosixPath
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -22,15 +24,16 @@ from pyspark.sql import functions as sf
 
 from rebalance_core.checks.text_lines import as_text
 from rebalance_core.contracts.opening_state import EVIDENCE
-from rebalance_core.contracts.paths import is_local
+from rebalance_core.contracts.paths import hidden, is_local
 from rebalance_core.ingest import in_process
 from rebalance_core.ingest.assumptions import Assumptions
 from rebalance_core.ingest.collection import GIVEN_GROUPS, CollectedFile, Collection
 from rebalance_core.ingest.evidence_table import COUNTED, Pieces, pieces_of, stats_of
-from rebalance_core.ingest.fact import Unread, unread
+from rebalance_core.ingest.fact import Unread, Unreadable, unread
 from rebalance_core.ingest.file_reader import FileReader, FileStats
 from rebalance_core.ingest.opening_evidence import ContinuedCollection
 from rebalance_core.ingest.parse import log_blocks
+from rebalance_core.model.errors import InputRefused
 from rebalance_core.spark.evidence_chunks import (
     CHUNKS_DDL,
     evidence_chunks,
@@ -38,6 +41,7 @@ from rebalance_core.spark.evidence_chunks import (
 from rebalance_core.spark.framed_lines import FramedLines, read_lines
 from rebalance_core.spark.hadoop_folder import HadoopPlace
 from rebalance_core.spark.read_tables import read_table
+from rebalance_core.spark.sources import frame_of
 from rebalance_core.spark.spark_versions import by_number
 from rebalance_core.storage.access import HadoopAccess
 from rebalance_core.storage.files_to_read import FolderToRead
@@ -92,17 +96,28 @@ def collection_evidence(
     if isinstance(root, FramedLines):
         return _framed(root, collection, assumed, buckets)
     by_spark = not (isinstance(root, Place) and object_store(root))
+    in_tasks = not by_spark or root.is_local
+    limit = int(spark.conf.get(_WHOLE_LIMIT, None) or _WHOLE_MOST)
     split: dict[str, FileReader] = {}
     whole: dict[str, FileReader] = {}
+    refused: list[Unread | FileStats] = []
     for file in collection.own_files:
-        if file.kind != GIVEN_GROUPS:
-            readers = split if by_spark and _is_split(file) else whole
-            url = _qualified(spark, collection.path_of(file))
-            readers[url] = in_process.reader_of(collection, file, assumed)
-    if isinstance(root, Place) and (root.is_local or not by_spark):
+        if file.kind == GIVEN_GROUPS:
+            continue
+        reader = in_process.reader_of(collection, file, assumed)
+        refusal = None if in_tasks else _refusal(file, limit)
+        if refusal is not None:
+            refused += [reader.refuse(refusal), reader.stats]
+            continue
+        readers = split if by_spark and _is_split(file) else whole
+        readers[_qualified(spark, collection.path_of(file))] = reader
+    if in_tasks and isinstance(root, Place):
         evidence = _files(spark, FileReaders(whole, root), buckets)
     else:
         evidence = _files_of_hadoop(spark, FileReaders(whole), buckets)
+    if refused:
+        rows = pa.Table.from_batches(evidence_chunks(refused, buckets))
+        evidence = evidence.unionAll(frame_of(spark, rows, CHUNKS_DDL))
     if isinstance(collection, ContinuedCollection):
         evidence = evidence.unionAll(_opening(spark, collection, buckets))
     if split:
@@ -136,9 +151,35 @@ def _qualified(spark: SparkSession, place: FolderToRead) -> str:
 
 def _is_split(file: CollectedFile) -> bool:
     """Return True for a log that Spark splits, unlike one that is continued where an earlier run
-    ended.
+    ended, or that Spark skips for its name.
     """
-    return file.is_log and not (file.gzipped or file.wrapping or file.begins_at)
+    whole = file.gzipped or file.wrapping or file.begins_at or _is_skipped(file)
+    return file.is_log and not whole
+
+
+def _is_skipped(file: CollectedFile) -> bool:
+    return hidden(PurePosixPath(file.name).name)
+
+
+_WHOLE_LIMIT = "spark.sql.sources.binaryFile.maxLength"
+_WHOLE_MOST = (1 << 31) - 1
+"""Its default."""
+
+
+def _refusal(file: CollectedFile, limit: int) -> Unreadable | None:
+    """Return why Spark cannot read a file through Hadoop; None: it can.
+
+    Args:
+        file: of any kind.
+        limit: the most bytes of a file that Spark reads whole.
+    """
+    if _is_skipped(file):
+        why = "cannot be read: Spark skips names that begin with _ or .; rename the file"
+        return Unreadable("UNREADABLE_FILE", why)
+    if file.size > limit and not _is_split(file):
+        why = f"has {file.size} bytes; Spark reads at most {limit} whole ({_WHOLE_LIMIT})"
+        return Unreadable("TOO_LARGE", why)
+    return None
 
 
 def _in_ranges(readers: FileReaders, file: CollectedFile) -> bool:
@@ -156,6 +197,22 @@ def _opening(spark: SparkSession, collection: ContinuedCollection, buckets: int)
         return evidence_chunks(stated, buckets)
 
     return rows.conformed.select(*EVIDENCE.column_names).mapInArrow(run, CHUNKS_DDL)
+
+
+def refuse_unread(collection: Collection, read: AnyCollection[str]) -> None:
+    """Raise `InputRefused` if Spark returned nothing of a file that has bytes.
+
+    Args:
+        collection: the collection.
+        read: names of the files whose counts came back.
+    """
+    for file in collection.own_files:
+        long_line = _is_split(file) and file.size > log_blocks.LINE_LIMIT  # see `long_lines`
+        if file.size and file.kind != GIVEN_GROUPS and file.name not in read and not long_line:
+            raise InputRefused(
+                f"{collection.path_of(file)} has {file.size} bytes, and Spark returned none: see "
+                "spark.sql.files.ignoreCorruptFiles and spark.sql.files.ignoreMissingFiles"
+            )
 
 
 def long_lines(collection: Collection, stats: Iterable[FileStats]) -> Iterator[Unread]:
@@ -242,8 +299,7 @@ def dealt_out(readers: FileReaders, parts: int) -> list[tuple[int, tuple[str, in
     for url, reader in readers.readers.items():
         file = reader.file
         if not _in_ranges(readers, file):
-            weight = (file.size - file.begins_at) * (UNPACKED if file.gzipped else 1)
-            pieces.append((weight, (url, 0, None)))
+            pieces.append((_weight(file), (url, 0, None)))
             continue
         for start in range(0, file.size, _RANGE_BYTES):
             size = min(_RANGE_BYTES, file.size - start)
@@ -255,6 +311,13 @@ def dealt_out(readers: FileReaders, parts: int) -> list[tuple[int, tuple[str, in
         heapq.heappush(loads, (load + weight + _FILE_WEIGHT, part))
         dealt.append((part, piece))
     return dealt
+
+
+def _weight(file: CollectedFile) -> int:
+    """Return the bytes that a file unpacks to, about, without those that are passed over."""
+    if file.gzipped:  # an earlier run's bytes are counted unpacked, and are unpacked again
+        return file.size * UNPACKED
+    return max(0, file.size - (file.begins_at - file.left_out))
 
 
 def read_splits(batches: Iterable[pa.RecordBatch], readers: FileReaders) -> Pieces:

@@ -58,6 +58,9 @@ class FramedLines:
         self.url = name or "lines"
         self._heads: dict[str, bytes] = {}
 
+    def __str__(self) -> str:
+        return self.url
+
     def __truediv__(self, name: str) -> FramedLines:
         """Return the file of that path."""
         file = FramedLines(self.lines, self._settings, name)

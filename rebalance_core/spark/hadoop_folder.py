@@ -15,18 +15,45 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from rebalance_core.contracts.packed_files import unreadable_file
+from rebalance_core.contracts.paths import without_user
 from rebalance_core.model.errors import UsageError
 from rebalance_core.spark.failures import OF_SPARK, cause_of
 from rebalance_core.spark.spark_versions import arrow_of, context_of, is_condition
+from rebalance_core.storage.store_answers import HadoopFailed
 
 
 @contextmanager
 def _os_errors() -> Iterator[None]:
-    """Raise `OSError` if Hadoop or Spark cannot read, as a `storage.place.Place` does."""
+    """Raise `OSError` if Hadoop or Spark cannot read, as a `storage.place.Place` does.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        HadoopFailed: The store denies, throttles or does not answer: any other ``IOException``.
+        OSError: The name is wrong, or Spark cannot read a file.
+    """
     try:
         yield
     except OF_SPARK as error:
-        raise OSError(unreadable_file(str(error)) or cause_of(error)) from error
+        damaged = unreadable_file(str(error))
+        reason = without_user(damaged or cause_of(error))
+        kinds = set() if damaged else _java_classes(error)
+        if kinds & _NOT_FOUND:
+            raise FileNotFoundError(errno.ENOENT, reason) from error
+        raise (HadoopFailed if "java.io.IOException" in kinds else OSError)(reason) from error
+
+
+_NOT_FOUND = {"java.io.FileNotFoundException", "java.nio.file.NoSuchFileException"}
+
+
+def _java_classes(error: Exception) -> set[str]:
+    """Return the class of the Java exception behind an error, and its superclasses."""
+    exception = getattr(error, "java_exception", None)
+    kind: Any = None if exception is None else exception.getClass()
+    names = set()
+    while kind is not None:
+        names.add(str(kind.getName()))
+        kind = kind.getSuperclass()
+    return names
 
 
 _READ_BYTES = 1 << 20
@@ -68,7 +95,7 @@ class HadoopPlace:
         context = context_of(session)
         if context is None:
             raise UsageError(
-                f"{self.url} is reached through Hadoop in the driver's own JVM, which Spark "
+                f"{self} is reached through Hadoop in the driver's own JVM, which Spark "
                 "Connect does not have; name a folder that this host and the executors share, or "
                 "s3://"
             )
@@ -76,6 +103,9 @@ class HadoopPlace:
         self._session, self._jvm = session, jvm
         self._path = jvm.org.apache.hadoop.fs.Path(self.url)
         self._files = self._path.getFileSystem(context._jsc.hadoopConfiguration())
+
+    def __str__(self) -> str:
+        return without_user(self.url)
 
     def __truediv__(self, name: str) -> Self:
         """Return the place in this folder under a name."""
@@ -112,8 +142,8 @@ class HadoopPlace:
 
     def head(self, size: int) -> bytes:
         """Return the first bytes of a file, at most so many."""
-        with self.open() as file:
-            return file.read(size)
+        with self._opened(0) as file:
+            return file.read(size) or b""
 
     def read_bytes(self) -> bytes:
         """Return the bytes of a file."""
@@ -122,12 +152,15 @@ class HadoopPlace:
 
     def open(self, at: int = 0) -> BinaryIO:
         """Open a file's bytes as they are, for reading in order from a byte on."""
+        return cast("BinaryIO", BufferedReader(self._opened(at), _READ_BYTES))
+
+    def _opened(self, at: int) -> _HadoopFile:
         with _os_errors():
             if not self._files.exists(self._path):
-                raise FileNotFoundError(errno.ENOENT, "no such file", self.url)
+                raise FileNotFoundError(errno.ENOENT, "no such file", str(self))
             stream = self._files.open(self._path)
             stream.seek(at)
-            return cast("BinaryIO", BufferedReader(_HadoopFile(stream), _READ_BYTES))
+            return _HadoopFile(stream)
 
     def make_folder(self) -> None:
         """Create the folder; a no-op where folders are only prefixes."""

@@ -31,7 +31,12 @@ from rebalance_core.ingest.whole_cluster import WholeCluster
 from rebalance_core.process.ingested_rows import IngestCounts
 from rebalance_core.process.runtime import TableRows
 from rebalance_core.spark.assembled_rows import AssembleTask, Batches, completing
-from rebalance_core.spark.collection_files import UNPACKED, collection_evidence, long_lines
+from rebalance_core.spark.collection_files import (
+    UNPACKED,
+    collection_evidence,
+    long_lines,
+    refuse_unread,
+)
 from rebalance_core.spark.evidence_chunks import DRIVER
 from rebalance_core.spark.hadoop_folder import HadoopPlace
 from rebalance_core.spark.job_descriptions import described
@@ -110,7 +115,8 @@ def _known_to_driver(
     """Return the evidence about the cluster, and how each file was understood."""
     with described(evidence.sparkSession, f"read {len(collection.own_files):,} files"):
         pieces = _pieces_of_driver(evidence)
-    counts = (stats_of(p) for p in pieces if p.part == COUNTED)
+    counts = [stats_of(p) for p in pieces if p.part == COUNTED]
+    refuse_unread(collection, {count.name for count in counts})
     return pieces, in_process.total_stats(collection, counts)
 
 

@@ -32,6 +32,9 @@ class FolderToRead(FileToRead, Protocol):
 
     def __truediv__(self, name: str) -> Self: ...
 
+    def __str__(self) -> str:
+        """Return `url` as messages show it, without a password."""
+
     def head(self, size: int) -> bytes:
         """Return the first bytes of the file, at most so many."""
 

@@ -50,13 +50,22 @@ _THROTTLES = re.compile(r"\b(429|503|SlowDown)\b|reduce your request rate", re.I
 _FAILS = re.compile(r"\b5\d\d\b")
 
 
+class HadoopFailed(OSError):
+    """A store behind Hadoop denies, throttles or does not answer."""
+
+
 def is_of_store(error: BaseException) -> TypeGuard[OSError]:
-    """Return True for an error of pyarrow when an S3 store refuses or does not answer."""
-    return isinstance(error, OSError) and "AWS Error" in str(error)
+    """Return True for the error of a store that refuses or does not answer: pyarrow's of S3, or
+    `HadoopFailed`.
+    """
+    of_s3 = isinstance(error, OSError) and "AWS Error" in str(error)
+    return of_s3 or isinstance(error, HadoopFailed)
 
 
 def store_failed(error: BaseException) -> bool:
-    """Return True if an S3 store is at fault, rather than the caller or the request."""
+    """Return True if a store is at fault, rather than the caller or the request."""
+    if isinstance(error, HadoopFailed):
+        return True
     answer = _ANSWER.search(str(error)) if is_of_store(error) else None
     if answer is None:
         return False

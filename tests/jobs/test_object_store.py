@@ -23,6 +23,7 @@ from rebalance_core.cli.run.output_folder import OutputLock
 from rebalance_core.contracts import ALL_TABLES
 from rebalance_core.contracts.run_names import ATTEMPTS, LOCK_NAME, RUN_NAME
 from rebalance_core.engine import table_writer
+from rebalance_core.ingest import opening_evidence
 from rebalance_core.storage.access import S3Access
 from rebalance_core.storage.place import Place, place_of
 from tests.object_store import BROKEN, DENIED, THROTTLED, closed_port, denying_store, upload
@@ -460,6 +461,45 @@ def test_a_store_that_fails_a_collection(
         words = ("audit", "--collection", f"{bucket}/c", "--output", tmp_path / "out")
         assert run(*words, "--run-on", "process") == 6
     assert "this is a bug" not in capsys.readouterr().err
+    names = place_of(tmp_path / "out").names() if (tmp_path / "out").exists() else []
+    assert names in ([], [RUN_NAME])
+
+
+@pytest.mark.parametrize("when", ["continuing", "writing its state", "counting lines"])
+def test_a_store_that_fails_a_state(
+    bucket: str,
+    when: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    """No log counts as new, and no state is kept, because the store throttled."""
+    monkeypatch.setattr("rebalance_core.storage.access.ATTEMPTS", 2)
+    upload(DATA / "join-leave" / "collection", place_of(f"{bucket}/c"))
+    words: tuple[object, ...] = ("ingest", "--collection", f"{bucket}/c", "--run-on", "process")
+    if when == "continuing":
+        assert run(*words, "--output", tmp_path / "earlier") == 0
+        words = (*words, "--state", tmp_path / "earlier")
+    head = Place.head
+    with denying_store(THROTTLED) as endpoint:
+
+        def throttled(place: Place, size: int) -> bytes:
+            assert isinstance(place.access, S3Access)
+            return head(replace(place, access=replace(place.access, endpoint=endpoint)), size)
+
+        def head_of_log(place: Place, size: int) -> bytes:
+            return (throttled if size == opening_evidence.HEAD_BYTES else head)(place, size)
+
+        def rows(*given: Any) -> pa.RecordBatch:
+            monkeypatch.setattr(Place, "open", throttled)
+            return opening_evidence.file_rows(*given)
+
+        if when == "counting lines":
+            monkeypatch.setattr("rebalance_core.process.ingest.file_rows", rows)
+        else:
+            monkeypatch.setattr(Place, "head", head_of_log)
+        assert run(*words, "--output", tmp_path / "out") == 6
+    assert "the store throttles" in capsys.readouterr().err
     names = place_of(tmp_path / "out").names() if (tmp_path / "out").exists() else []
     assert names in ([], [RUN_NAME])
 

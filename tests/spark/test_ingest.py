@@ -12,18 +12,21 @@ from pyspark.sql import functions as sf
 
 from rebalance_core.contracts import COLLECTED_TABLES
 from rebalance_core.contracts.opening_state import EVIDENCE_FILES
-from rebalance_core.ingest.collection import open_collection
+from rebalance_core.ingest.assumptions import Assumptions
+from rebalance_core.ingest.collection import Collection, open_collection
 from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.ingest.opening_evidence import OpeningEvidence, with_opening
 from rebalance_core.ingest.parse import log_blocks
-from rebalance_core.model.errors import InputRefused
+from rebalance_core.model.errors import InputRefused, StoreFailed
 from rebalance_core.process.ingest import ingest_and_write
 from rebalance_core.process.runtime import HERE, Runtime
-from rebalance_core.spark.hadoop_folder import HadoopPlace
-from rebalance_core.spark.ingest import ingested_tables
+from rebalance_core.spark.collection_files import refuse_unread
+from rebalance_core.spark.hadoop_folder import HadoopPlace, _os_errors
+from rebalance_core.spark.ingest import ingest, ingested_tables
 from rebalance_core.spark.runtime import SparkRuntime
 from rebalance_core.spark.steps import read_logs
 from rebalance_core.storage.place import place_of
+from rebalance_core.storage.store_answers import is_of_store
 from tests.recordings.nights import two_nights
 from tests.recordings.rewritten import files_of, written
 from tests.recordings.tables import DATA
@@ -327,3 +330,92 @@ def test_a_collection_is_a_data_source(spark: "SparkSession") -> None:
     for table, said in (("cluster_event", "did you mean cluster_events"), ("rejected", "no such")):
         with pytest.raises(PySparkException, match=said):
             read.option("table", table).load(f"{folder}/none").collect()
+
+
+@pytest.fixture
+def of_hadoop(spark: "SparkSession", tmp_path: Path) -> HadoopPlace:
+    """A collection that only Hadoop reaches, with a client's log that Spark's listing skips."""
+    folder = Path(shutil.copytree(DATA / "join-leave" / "collection", tmp_path / "c"))
+    shutil.move(folder / SKIPPED.replace("_app", "rocketmq_client"), folder / SKIPPED)
+    name = tmp_path.name.replace("_", "-")  # Hadoop keeps the first file system of a name
+    conf = spark.sparkContext._jsc.hadoopConfiguration()
+    conf.set(f"fs.viewfs.mounttable.{name}.link./data", f"file://{tmp_path}")
+    return HadoopPlace(f"viewfs://{name}/data/c", spark)
+
+
+SKIPPED = "clients/c2/_app.log"
+
+
+def refusals(session: "SparkSession", collection: Collection) -> dict[str, str]:
+    with ingest(session, collection, Assumptions()) as read:
+        return {file.name: code for file in read.stats for code in file.codes}
+
+
+def test_files_that_spark_skips_are_read_or_refused(
+    spark: "SparkSession", tmp_path: Path, of_hadoop: HadoopPlace
+) -> None:
+    """Local ones by the tasks themselves; Hadoop's by name."""
+    folder = tmp_path / "c"
+    expected = ingest_collection(folder)
+    assert next(file for file in expected.stats if file.name == SKIPPED).facts
+    with ingest(spark, open_collection(folder), Assumptions()) as read:
+        assert read.stats == expected.stats
+    assert refusals(spark, open_collection(of_hadoop)) == {SKIPPED: "UNREADABLE_FILE"}
+
+
+def test_a_file_above_the_limit_of_spark_is_refused(
+    spark: "SparkSession", of_hadoop: HadoopPlace
+) -> None:
+    spark.conf.set("spark.sql.sources.binaryFile.maxLength", "3000")
+    try:
+        collection = open_collection(of_hadoop)
+        found = refusals(spark, collection)
+    finally:
+        spark.conf.unset("spark.sql.sources.binaryFile.maxLength")
+    large = {f.name for f in collection.files if f.size > 3000 and (f.gzipped or not f.is_log)}
+    assert large
+    assert found == {SKIPPED: "UNREADABLE_FILE"} | dict.fromkeys(large, "TOO_LARGE")
+
+
+def test_a_file_of_which_spark_returns_nothing_ends_the_run(tmp_path: Path) -> None:
+    """As with spark.sql.files.ignoreCorruptFiles."""
+    collection = open_collection(DATA / "join-leave" / "collection")
+    names = {file.name for file in collection.files}
+    refuse_unread(collection, names)
+    with pytest.raises(InputRefused, match=r"broker-b/broker\.log has .* Spark returned none"):
+        refuse_unread(collection, names - {"brokers/broker-b/broker.log"})
+
+
+def test_a_store_behind_hadoop_that_fails_refuses_no_file(
+    spark: "SparkSession", of_hadoop: HadoopPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = HadoopPlace._opened
+
+    def failing(place: HadoopPlace, at: int) -> Any:
+        if place.url.endswith("broker-b/broker.log"):
+            with _os_errors():  # nothing listens there
+                place._jvm.java.net.Socket("127.0.0.1", 1)
+        return opened(place, at)
+
+    monkeypatch.setattr(HadoopPlace, "_opened", failing)
+    with pytest.raises(StoreFailed, match=f"--collection {of_hadoop} cannot be read"):
+        open_collection(of_hadoop)
+
+
+def test_a_place_of_hadoop(spark: "SparkSession", of_hadoop: HadoopPlace, tmp_path: Path) -> None:
+    """Its errors are those of files, and its messages show no password."""
+    with pytest.raises(FileNotFoundError):
+        (of_hadoop / "none").read_bytes()
+    with pytest.raises(FileNotFoundError), _os_errors():
+        of_hadoop._jvm.java.io.FileInputStream(f"{tmp_path}/none")
+    with pytest.raises(OSError, match="empty string") as wrong, _os_errors():
+        of_hadoop._jvm.org.apache.hadoop.fs.Path("")
+    assert not is_of_store(wrong.value)
+    content = (tmp_path / "c" / SKIPPED).read_bytes()
+    assert (of_hadoop / SKIPPED).head(100) == content[:100]
+    assert (of_hadoop / SKIPPED).head(1 << 20) == content
+    (tmp_path / "c" / "collection.toml").unlink()
+    (tmp_path / "c" / "mqadmin").rename(tmp_path / "dumps")
+    with pytest.raises(InputRefused, match=f"^{of_hadoop}/collection.toml is missing"):
+        open_collection(of_hadoop)
+    assert str(HadoopPlace(f"file://u:p@{tmp_path}", spark)) == f"file://***@{tmp_path}"

@@ -6,6 +6,7 @@ from typing import Any
 from rebalance_core.cli.run.input_files import collection_fingerprint, fingerprint
 from rebalance_core.cli.run.run_record import Origin, RunOutcome
 from rebalance_core.cli.terminal import counted
+from rebalance_core.contracts.paths import without_user
 from rebalance_core.ingest.collection import Collection
 from rebalance_core.ingest.in_process import understood, with_lines
 from rebalance_core.process.ingest import IngestWritten
@@ -39,11 +40,11 @@ def ingest_outcome(
 
 def reading_line(place: str, state: str | None, collection: Collection) -> str:
     """Return the line of progress that announces the reading."""
-    text = f"reading {counted(len(collection.own_files), 'file')} of {place}"
+    text = f"reading {counted(len(collection.own_files), 'file')} of {without_user(place)}"
     if state is None:
         return text
     logs = sum(file.begins_at > 0 for file in collection.own_files)
-    return f"{text}, {counted(logs, 'log')} from where {state} ended"
+    return f"{text}, {counted(logs, 'log')} from where {without_user(state)} ended"
 
 
 def _origin(collection: Collection, written: IngestWritten) -> Origin:

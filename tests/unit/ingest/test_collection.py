@@ -3,14 +3,18 @@
 import errno
 import gzip
 import os
+from dataclasses import dataclass, replace
+from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 
+from rebalance_core.cli.run.ingest_outcome import reading_line
 from rebalance_core.contracts import unpacking
 from rebalance_core.ingest.collection import (
     CollectedFile,
+    _StoreListing,
     hosts_of_dumps,
     identify,
     open_collection,
@@ -672,3 +676,89 @@ def test_a_broker_whose_name_a_program_escaped(
 ) -> None:
     (file,) = files(f"consumerConnection-{argument}")
     assert with_broker_name(file, brokers).arguments == ("consumerConnection", named)
+
+
+@dataclass(frozen=True)
+class _Store:
+    """A folder of a store that counts what it is asked for."""
+
+    url: str
+    files: dict[str, bytes]
+    asked: list[str]
+    name: str = ""
+    is_local = False
+
+    @property
+    def path(self) -> str:
+        return self.url
+
+    def __str__(self) -> str:
+        return self.url
+
+    def __truediv__(self, name: str) -> "_Store":
+        return replace(self, url=f"{self.url}/{name}", name=name)
+
+    def sizes(self) -> list[tuple[str, int]]:
+        return sorted((name, len(content)) for name, content in self.files.items())
+
+    def head(self, size: int) -> bytes:
+        self.asked.append(self.name)
+        return self.files[self.name][:size]
+
+    def open(self, at: int = 0) -> BinaryIO:
+        opened = BytesIO(self.files[self.name])
+        opened.seek(at)
+        return opened
+
+    def read_bytes(self) -> bytes:
+        return self.files[self.name]
+
+
+def test_first_bytes_of_a_store_are_read_once_and_few_are_held(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Copies and older generations, which are not asked for, stop no window."""
+    monkeypatch.setattr("rebalance_core.ingest.collection._AHEAD", 4)
+    held: list[int] = []
+    first_bytes = _StoreListing._first_bytes
+
+    def counted(listing: _StoreListing, name: str) -> Any:
+        found = first_bytes(listing, name)
+        held.append(len(listing._heads))
+        return found
+
+    monkeypatch.setattr(_StoreListing, "_first_bytes", counted)
+    line = JOIN.format("c").encode()
+    files = {f"brokers/b{n}/broker.log": line for n in range(20)}
+    files |= {f"brokers/b{n}/config/topics{end}": b"{}" for n in range(9) for end in TOPICS}
+    files["collection.toml"] = SETTINGS.encode()
+    asked: list[str] = []
+    collection = open_collection(_Store("x://h/c", files, asked))
+    assert len(collection.files) == 29
+    assert len(collection.unused) == 9 * 2 + 1
+    assert max(held) < 4
+    assert len({*asked}) == len(asked)
+    assert {file.name for file in collection.files} <= {*asked}
+
+
+TOPICS = (".json", " (1).json", ".json.bak")
+
+
+def test_no_message_shows_a_password() -> None:
+    """Neither a refusal nor the line of progress."""
+    url, line = "sftp://ops:S3CRET@host/c", JOIN.format("c").encode()
+
+    class Failing(_Store):
+        def sizes(self) -> list[tuple[str, int]]:
+            raise OSError("Auth fail")
+
+    full = {"collection.toml": SETTINGS.encode(), "brokers/a/broker.log": line}
+    only_settings = {"collection.toml": full["collection.toml"]}
+    for store in (_Store(url, {}, []), _Store(url, only_settings, []), Failing(url, {}, [])):
+        with pytest.raises(InputRefused, match=r"sftp://\*\*\*@host/c") as refused:
+            open_collection(store)
+        assert "S3CRET" not in str(refused.value)
+    told = reading_line(url, f"{url}/earlier", open_collection(_Store(url, full, [])))
+    assert told == (
+        "reading 1 file of sftp://***@host/c, 0 logs from where sftp://***@host/c/earlier ended"
+    )

@@ -1,7 +1,8 @@
 """Logs in splits are counted as whole ones, wherever a split begins."""
 
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from rebalance_core.ingest.assumptions import Assumptions
-from rebalance_core.ingest.collection import open_collection
-from rebalance_core.ingest.file_reader import FileStats
+from rebalance_core.ingest.collection import identify, open_collection
+from rebalance_core.ingest.file_reader import FileReader, FileStats
 from rebalance_core.ingest.in_process import (
     read_file,
     read_range,
@@ -19,7 +20,7 @@ from rebalance_core.ingest.in_process import (
     understood,
 )
 from rebalance_core.ingest.whole_cluster import whole_refusals
-from rebalance_core.spark.collection_files import FileReaders, dealt_out, read_splits
+from rebalance_core.spark.collection_files import FileReaders, _weight, dealt_out, read_splits
 from rebalance_core.storage.access import S3Access
 from rebalance_core.storage.place import Place, place_of
 
@@ -114,3 +115,23 @@ def test_files_are_dealt_out_by_size(tmp_path: Path, monkeypatch: pytest.MonkeyP
                 loads[part] += (size or made[url].file.size * (10 if "gz" in url else 1)) + 32_768
             assert max(loads) < 1.25 * min(loads)
         assert len({piece for _, piece in dealt}) == len(dealt) == 41 + parts_of_log
+
+
+def test_a_packed_log_that_is_continued_weighs_what_it_unpacks_to() -> None:
+    """An earlier run's bytes are counted unpacked, and may be more than the file has packed."""
+    assumed = Assumptions()
+    readers: dict[str, FileReader] = {}
+    for number in range(40):
+        file = identify(f"brokers/b{number}/broker.1.log.gz", 60 << 20)
+        assert file is not None
+        file = replace(file, begins_at=700 << 20, left_out=700 << 20, lines_before=1)
+        readers[f"/c/{file.name}"] = FileReader(file, assumed.time_zone, (), {})
+    parts = Counter(part for part, _ in dealt_out(FileReaders(readers, place_of("/c")), 8))
+    assert parts == dict.fromkeys(range(8), 5)
+
+
+def test_a_log_that_is_continued_weighs_what_is_new() -> None:
+    file = identify("brokers/b/broker.log", 100)
+    assert file is not None
+    assert _weight(replace(file, begins_at=60)) == 40
+    assert _weight(replace(file, begins_at=900, left_out=900)) == 100

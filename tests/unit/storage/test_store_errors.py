@@ -5,8 +5,9 @@ import os
 
 import pytest
 
-from rebalance_core.model.errors import InputRefused
+from rebalance_core.model.errors import InputRefused, StoreFailed
 from rebalance_core.storage.store_answers import (
+    HadoopFailed,
     is_full,
     is_of_store,
     reason_of,
@@ -111,3 +112,13 @@ def test_other_errors_keep_their_own_words() -> None:
     assert not is_full(OSError("HDFS list failed"))
     assert reason_of(full) == "No space left on device"
     assert reason_of(OSError("HDFS list failed\nmore")) == "HDFS list failed"
+
+
+def test_a_store_behind_hadoop() -> None:
+    error = HadoopFailed("ConnectException: Connection refused")
+    assert is_of_store(error)
+    assert store_failed(error)
+    refused = refusal(error, "--collection abfss://c@h/f cannot be read", InputRefused)
+    assert isinstance(refused, StoreFailed)
+    assert str(refused).endswith("cannot be read: ConnectException: Connection refused")
+    assert not store_failed(FileNotFoundError(errno.ENOENT, "no such file"))
