@@ -70,7 +70,8 @@ PROPAGATION = Table(
 
 PROPAGATION_TOTALS = Table(
     "propagation_totals",
-    "A rollout (changes of a group that overlap): means and percentiles.",
+    "A rollout (changes of a group that overlap): means and percentiles. Of suspensions only those "
+    "that last to the member's stop count.",
     columns(
         """
         cluster STRING the RocketMQ cluster

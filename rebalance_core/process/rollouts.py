@@ -192,10 +192,11 @@ def deployable(
     """
     groups, warnings = [], []
     for group in sorted(deployed, key=lambda group: group.name):
-        if group.trouble is None:
+        trouble = group.trouble_in(search)
+        if trouble is None:
             groups.append(group)
         else:
-            warnings.append(f"{'/'.join(group.name)} {group.trouble}, so it is left out")
+            warnings.append(f"{'/'.join(group.name)} {trouble}, so it is left out")
     if not groups:
         reasons = "; ".join(warnings) or "it matches no group"
         raise InputRefused(f"groups = {search.groups!r} names no member to deploy: {reasons}")

@@ -89,7 +89,7 @@ class EventTimes(BrokerRequests):
         it is not.
 
         It makes no more passes and sends no more pulls, but its other timers run on
-        (rocketmq.md §3.2).
+        (rocketmq.md §3.2). Suspensions that end before do not count.
         """
         rows = []
         for lifetime in self.timeline.lifetimes:

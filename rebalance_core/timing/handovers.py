@@ -37,9 +37,9 @@ class Handovers:
         drop_ms: when the giver released the queue; `NO_TIME` without a giver, or if it had not
             released it when the group came to rest.
         start_ms: when the taker took the queue; `NO_TIME` if none did.
-        gap_ms: how long the queue was readable without a holder.
-        idle_ms: how long it was readable and no holder read it: `gap_ms`, and while the giver still
-            held it, but was suspended.
+        gap_ms: how long the queue was readable without a holder, suspended or not.
+        idle_ms: how long it was readable and no holder read it: `gap_ms`, and while only suspended
+            members held it.
         unread_ms: how long it was readable and unread, up to the taker's first pull.
         overlap_ms: how long both read it.
     """
@@ -92,7 +92,8 @@ def handovers_of(
     if not len(held.seed) or not len(windows.change_ms):
         return _rows()
     ends = _Ends.from_holdings(held, readable, windows)
-    before = _before(held)
+    first = first_of_run(held.queue, held.seed)
+    before = _before(held, first)
     taken = held.start_us > BEFORE_ALL
     passed = taken & (before >= 0) & _connected(ends, before)
     given_up = _last_givers(held, before, taken & ~passed)
@@ -115,6 +116,8 @@ class _Ends:
     read_ms: Ints
     """Until when it was read."""
     drop_ms: Ints
+    others_until_ms: Ints
+    """Until when earlier holders held the queue, the suspended ones too."""
     start_change: Ints
     drop_change: Ints
     start_place: Ints
@@ -135,6 +138,7 @@ class _Ends:
             start_ms=start_ms,
             read_ms=read_ms,
             drop_ms=drop_ms,
+            others_until_ms=_others_until_ms(held),
             start_change=start_change,
             drop_change=drop_change,
             start_place=readable.at(held.queue, start_ms).place,
@@ -144,14 +148,29 @@ class _Ends:
         )
 
 
-def _before(held: MeasuredHoldings) -> Ints:
-    """Return for each holding the earlier holding of its queue read longest, or -1."""
+def _others_until_ms(held: MeasuredHoldings) -> Ints:
+    """Return for each holding when the last of the earlier holders of its queue released it;
+    `NO_TIME` without one.
+    """
     first = first_of_run(held.queue, held.seed)
-    ended = held.read_until_us < NEVER
-    finite = held.read_until_us[ended] // MS_US
-    high = int(finite.max(initial=0)) + 1
-    clipped = np.where(ended, held.read_until_us // MS_US, high)
-    longest = clipped == _running_max(clipped, np.cumsum(first))
+    until = np.full(len(first), NO_TIME, np.int64)
+    until[1:] = _latest_ms(held.drop_us, first)[:-1]
+    until[first] = NO_TIME
+    return until
+
+
+def _latest_ms(until_us: Ints, first: Bools) -> Ints:
+    """Return the latest of each holding's time and those of the earlier holdings of its queue."""
+    ended = until_us < NEVER
+    until_ms: Ints = until_us // MS_US
+    high = int(until_ms[ended].max(initial=0)) + 1  # the running maximum has no room for NEVER
+    latest = _running_max(np.where(ended, until_ms, high), np.cumsum(first))
+    return np.where(latest == high, NEVER // MS_US, latest)
+
+
+def _before(held: MeasuredHoldings, first: Bools) -> Ints:
+    """Return for each holding the earlier holding of its queue read longest, or -1."""
+    longest = held.read_until_us // MS_US == _latest_ms(held.read_until_us, first)
     latest = np.maximum.accumulate(np.where(longest, np.arange(len(first)), NONE))
     before = np.full(len(first), NONE, np.int64)
     before[1:] = latest[:-1]
@@ -191,6 +210,7 @@ def _passed(
     readable = ends.start_place[taker] % 2 == 0
     pulled = start + first_pull_ms[ends.held.lifetime[taker]]
     both_until = np.minimum(np.minimum(read, ends.read_ms[taker]), rest_ms)
+    others_until = ends.others_until_ms[taker]
     return _rows(
         seed=ends.held.seed[taker],
         change=change,
@@ -199,7 +219,7 @@ def _passed(
         taker=taker,
         drop_ms=np.where(drop > rest_ms, NO_TIME, drop),
         start_ms=start,
-        gap_ms=np.where(readable, np.maximum(start - drop, 0), 0),
+        gap_ms=np.where(readable, np.maximum(start - others_until, 0), 0),
         idle_ms=np.where(readable, np.maximum(start - read, 0), 0),
         unread_ms=np.where(readable, np.maximum(pulled - read, 0), 0),
         overlap_ms=np.maximum(both_until - start, 0),
@@ -213,15 +233,16 @@ def _from_nobody(
     position = readable.at(ends.held.queue[taker], start)
     since = np.maximum(readable.begin(position.stretch), windows.run_change_ms[change])
     pulled = start + first_pull_ms[ends.held.lifetime[taker]]
-    gap_ms = np.where(position.inside, np.maximum(start - since, 0), 0)
+    idle_ms = np.where(position.inside, np.maximum(start - since, 0), 0)
+    held_until = np.maximum(since, ends.others_until_ms[taker])
     return _rows(
         seed=ends.held.seed[taker],
         change=change,
         queue=ends.held.queue[taker],
         taker=taker,
         start_ms=start,
-        gap_ms=gap_ms,
-        idle_ms=gap_ms,
+        gap_ms=np.where(position.inside, np.maximum(start - held_until, 0), 0),
+        idle_ms=idle_ms,
         unread_ms=np.where(position.inside, np.maximum(pulled - since, 0), 0),
     )
 
@@ -231,13 +252,14 @@ def _to_nobody(ends: _Ends, readable: ReadableSpans, windows: Windows, giver: In
     position = readable.at(ends.held.queue[giver], drop)
     until = np.minimum(readable.end(position.stretch), windows.run_end_ms[change])
     idle_ms = np.where(position.inside, np.maximum(until - ends.read_ms[giver], 0), 0)
+    held_until = np.maximum(drop, ends.others_until_ms[giver])
     return _rows(
         seed=ends.held.seed[giver],
         change=change,
         queue=ends.held.queue[giver],
         giver=giver,
         drop_ms=drop,
-        gap_ms=np.where(position.inside, np.maximum(until - drop, 0), 0),
+        gap_ms=np.where(position.inside, np.maximum(until - held_until, 0), 0),
         idle_ms=idle_ms,
         unread_ms=idle_ms,
     )

@@ -147,7 +147,7 @@ def read_again_milli(
     until_end = reading.at(rows).read(since_ms, state.behind_ms[rows])
     first = (since_ms < state.committed_after_ms[rows]) & ((read_ms > 0) | (age_ms == 0))
     uncommitted = np.where(first, np.maximum(until_end, uncommitted), uncommitted)
-    share = _share_of_one_more(moved.gap_ms[rows], ticks.timeline.settings.ordered)
+    share = _share_of_one_more(moved.idle_ms[rows], ticks.timeline.settings.ordered)
     # if no message arrives for this long, the timer has committed the last one
     arrives = np.minimum(rate * persist_ms, 1)
     share = np.where(gone, 0.0, share * arrives)
@@ -237,13 +237,13 @@ _LONG_MS = NEVER // MS_US
 """A client that has held a queue for this long does not lag."""
 
 
-def _share_of_one_more(gap_ms: Ints, ordered: bool) -> Floats:
+def _share_of_one_more(idle_ms: Ints, ordered: bool) -> Floats:
     """Return the share of hand-overs whose staying giver has not committed its last message."""
     if ordered:
-        return np.full(len(gap_ms), ONE_MORE_ORDERLY)
-    share = np.zeros(len(gap_ms))
+        return np.full(len(idle_ms), ONE_MORE_ORDERLY)
+    share = np.zeros(len(idle_ms))
     for longest_ms, of_handovers in reversed(ONE_MORE):
-        share[gap_ms < longest_ms] = of_handovers
+        share[idle_ms < longest_ms] = of_handovers
     return share
 
 

@@ -20,6 +20,9 @@ def until_suspended(held: MeasuredHoldings, ticks: Ticks, facts: MessageFacts) -
     ``suspend()`` only stops new pulls: the pull that the broker holds brings one more message, for
     `LONG_POLL_MS` at most, and handlers and commits go on (rocketmq.md §3.2).
 
+    A member that resumes counts as reading throughout. The time of a member that never stops counts
+    only where another one takes its queue.
+
     Args:
         held: holdings that are read until they are released.
         ticks: the ticks of the timeline, for the seeds of the holdings.

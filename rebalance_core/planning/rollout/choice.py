@@ -254,7 +254,7 @@ class Searched:
                 | {"surge": str(plan.surge), "unavailable": str(plan.unavailable)}
                 | {"pause_ms": plan.pause_ms, "order": plan.order}
                 | {"start_median_ms": plan.down_ms, "start_spread_ms": plan.start.stated_spread_ms}
-                | {"ready": ready_text(plan.ready), "suspend_ms": plan.suspend_ms}
+                | {"ready": ready_text(plan.ready), "suspend_ms": plan.stop.suspended_ms}
             )
         return pa.Table.from_pylist(rows, ROLLOUT_PLANS.arrow_schema())
 

@@ -16,6 +16,7 @@ from rebalance_core.engine.propagation import PropagationOptions, is_unknown, pl
 from rebalance_core.kernels.segments import Ints
 from rebalance_core.model import events
 from rebalance_core.model.events import OBSERVED, Event
+from rebalance_core.model.group_settings import PUSH
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.planning.rollout.recorded_starts import recorded_starts
 from rebalance_core.planning.rollout.search import NAME, RolloutPlan, Search
@@ -216,6 +217,13 @@ class DeployedGroup:
             return "has a member whose subscriptions no row states"
         return "has no queue to read" if self.queues is None else None
 
+    def trouble_in(self, search: Search) -> str | None:
+        """Return why a search cannot simulate its rollout; None: it can."""
+        consumers = self.history.settings.consumer_type
+        if consumers != PUSH and any(search.suspend):
+            return f"has {consumers} consumers, which have no suspend()"
+        return self.trouble
+
     def under(self, plan: RolloutPlan, search: Search, draw: int = 0) -> tuple[GroupHistory, int]:
         """Return the history under a plan, and when the rollout begins, epoch ms.
 
@@ -254,7 +262,7 @@ def _edited(
     shared = tuple(e for e in group.events if e.event_type not in events.GROUP_EVENTS)
     settings = {
         name: getattr(group.settings, name)
-        for name in ("subscriptions", "strategy", "rebalance_mode")
+        for name in ("subscriptions", "strategy", "rebalance_mode", "consumer_type")
     }
     named = {"cluster": group.cluster, "consumer_group": group.consumer_group}
     rows = [{name: getattr(e, name, None) for name in EVENT_COLUMNS} | named for e in of_group]

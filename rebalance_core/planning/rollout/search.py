@@ -9,14 +9,14 @@ from typing import Any
 
 from rebalance_core.contracts.settings_file import named_text, toml_document
 from rebalance_core.model.errors import UsageError, did_you_mean
-from rebalance_core.model.times import read_duration
+from rebalance_core.model.times import SECOND_MS, read_duration
 from rebalance_core.planning import table_keys
 from rebalance_core.planning.expectations import EXPECT, Expectation, read_expectations
 from rebalance_core.planning.scenario import deploys, pods
 from rebalance_core.planning.scenario.deploys import Deploy, RollingRestart, SwitchStrategy
 from rebalance_core.planning.scenario.edit import read_moment
 from rebalance_core.planning.scenario.member_edits import DOWN_MS
-from rebalance_core.planning.scenario.pods import Amount, Ready, Start, Turn
+from rebalance_core.planning.scenario.pods import Amount, Ready, Start, Stop, Turn
 from rebalance_core.planning.scenario.scenario import Scenario
 from rebalance_core.planning.table_keys import TableKey, ValueReader, read_values
 from rebalance_core.planning.toml_lines import TomlLines
@@ -57,6 +57,11 @@ class RolloutPlan:
         return Start(self.down_ms, Start(self.down_ms, self.spread_ms).stated_spread_ms)
 
     @property
+    def stop(self) -> Stop:
+        """How pods end."""
+        return Stop(self.pre_stop_ms, self.grace_ms, self.graceful, self.suspend_ms)
+
+    @property
     def plan_id(self) -> str:
         """The plan's name in tables."""
         text = (
@@ -64,7 +69,7 @@ class RolloutPlan:
         )
         if self.suspend_ms:
             text += f", suspend {duration(self.suspend_ms)}"
-        return f"{text}, {self.order}{'' if self.graceful else ', killed'}"
+        return f"{text}, {self.order}{', killed' if self.stop.killed else ''}"
 
     def edit(self, change: str, groups: str) -> Deploy:
         """Return the edit of a scenario that deploys groups in this way."""
@@ -123,6 +128,8 @@ class RolloutPlan:
         seconds = -(-(self.min_ready_ms + self.pause_ms) // 1000)
         comments = [f"# Assumed: {assumption}." for assumption in self.assumptions()]
         comments += [f"# {sentence}" for sentence in rests_on]
+        if self.stop.killed_in_hook:
+            comments.append(f"# {self.stop.killed_in_hook}")
         if self.pause_ms:
             comments.append(f"# minReadySeconds includes the pause of {duration(self.pause_ms)}")
             if self.surge not in pods.NOTHING:
@@ -159,10 +166,7 @@ class RolloutPlan:
         yield "    containers:"
         yield "    - name: consumer  # yours"
         if self.suspend_ms:
-            reads_s, hook_s = (
-                -(-ms // 1000) for ms in (self.pre_stop_ms, self.pre_stop_ms + self.suspend_ms)
-            )
-            wait = f"sleep {reads_s}; " if reads_s else ""
+            wait = f"sleep {_seconds(self.pre_stop_ms)}; " if self.pre_stop_ms else ""
             file = "/tmp/consumer-suspend"
             yield "      lifecycle:"
             yield "        # the application calls the consumer's suspend() when this file appears;"
@@ -170,7 +174,7 @@ class RolloutPlan:
             yield "        preStop:"
             yield (
                 f'          exec: {{command: [sh, -c, "{wait}touch {file}; '
-                f'sleep {hook_s - reads_s}"]}}'
+                f'sleep {_seconds(self.suspend_ms)}"]}}'
             )
         if isinstance(self.ready, str):
             return
@@ -192,8 +196,8 @@ class RolloutPlan:
             yield f"every pod joins {duration(self.down_ms)} after its creation"
         if self.suspend_ms:
             yield (
-                f"each consumer is suspended for {duration(self.suspend_ms)} before it stops, by "
-                "its preStop hook"
+                f"each consumer is suspended for {duration(self.stop.suspended_ms)} before it "
+                f"{'is killed' if self.stop.killed else 'stops'}, by its preStop hook"
             )
         if isinstance(self.ready, str):
             yield (
@@ -212,6 +216,15 @@ def ready_text(ready: Ready) -> str:
     if isinstance(ready, str):
         return ready
     return f"{'-' if ready < 0 else ''}{duration(abs(ready))}" if ready else pods.JOIN
+
+
+def _seconds(ms: int) -> str:
+    """Return a time as ``sleep`` of GNU and of BusyBox reads it.
+
+    >>> _seconds(5_000), _seconds(400)
+    ('5', '0.4')
+    """
+    return f"{ms / SECOND_MS:.10g}"
 
 
 def duration(ms: int) -> str:
@@ -378,7 +391,7 @@ class Search:
             turns = tuple(self.turns(plan, number) for number in members)
             together = all(len(set(of_group)) == 1 for of_group in turns)
             order = "" if together else plan.order
-            plans.setdefault((turns, order, plan.suspend_ms), plan)
+            plans.setdefault((turns, order, plan.stop.suspended_ms), plan)
         if len(plans) > MOST_PLANS:
             raise UsageError(f"[plans] make {len(plans):,} plans; at most {MOST_PLANS:,} are valid")
         return tuple(plans.values())

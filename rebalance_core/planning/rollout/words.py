@@ -74,7 +74,7 @@ def _with_other_suspensions(searched: Searched) -> Iterator[str]:
     plan = searched.rollouts.plans[searched.chosen]
     for row in searched.rows:
         other = searched.rollouts.plans[row["plan"]]
-        if other.suspend_ms == plan.suspend_ms or row["late_messages"] is None:
+        if other.suspend_ms == plan.suspend_ms or None in (row["read_again"], row["late_messages"]):
             continue
         if _steps(searched, other) == _steps(searched, plan):
             how = (
@@ -90,11 +90,13 @@ def _with_other_suspensions(searched: Searched) -> Iterator[str]:
 
 
 def _steps(searched: Searched, plan: RolloutPlan) -> tuple[object, ...]:
-    """Return what decides a plan's steps, whether its numbers are stated as such or as shares."""
+    """Return what decides a plan's steps, whether its numbers are stated as such or as shares, and
+    whether pods are killed.
+    """
     numbers = [
         at_once(plan.surge, plan.unavailable, group.members) for group in searched.rollouts.groups
     ]
-    return *numbers, plan.pause_ms, plan.order
+    return *numbers, plan.pause_ms, plan.order, plan.stop.killed
 
 
 def _change(searched: Searched) -> str:
@@ -116,8 +118,8 @@ def _pace(searched: Searched, plan: RolloutPlan) -> str:
     text = f"maxSurge {plan.surge} and maxUnavailable {plan.unavailable} ({numbers})"
     text += f", {duration(plan.pause_ms)} between steps" if plan.pause_ms else ", no pause"
     if plan.suspend_ms:
-        text += f", suspended for {duration(plan.suspend_ms)} before the stop"
-    return text if plan.graceful else f"{text}, killed"
+        text += f", suspended for {duration(plan.stop.suspended_ms)} before the stop"
+    return f"{text}, killed" if plan.stop.killed else text
 
 
 def _figures(row: Mapping[str, Any], priced: bool) -> str:
@@ -239,9 +241,11 @@ def _value(name: str, value: float) -> str:
 def _warnings(searched: Searched, plan: RolloutPlan) -> Iterator[str]:
     rollouts = searched.rollouts
     for group, turns in zip(rollouts.groups, rollouts.turns(searched.chosen, 0), strict=True):
-        ordered = group.ordered and plan.graceful
+        ordered = group.ordered and not plan.stop.killed
         for text in warnings_of(turns, group.queues, ordered=ordered):
             yield f"{group.name[1]}: {text}."
+    if plan.stop.killed_in_hook:
+        yield f"{plan.stop.killed_in_hook}."
 
 
 def texts_of(searched: Searched) -> dict[str, str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from rebalance_core.model.group_settings import PUSH
 from rebalance_core.model.queue import java_string_key
 from rebalance_core.model.times import MINUTE_MS, SECOND_MS, read_duration
 from rebalance_core.planning import table_keys
@@ -75,7 +76,8 @@ class Deploy(GroupEdit):
     A pod that Kubernetes stops reads on for ``pre_stop`` and then leaves; if that is as long as
     ``grace`` or longer, it is killed after ``grace``. With ``suspend`` the consumer is suspended
     for that time before it stops, on hosts by whoever stops it, in pods by the hook after
-    ``pre_stop``. It then pulls nothing new, while its handlers finish and it commits.
+    ``pre_stop``. It then pulls nothing new, while its handlers finish and it commits. Only push
+    consumers have ``suspend()``.
 
     Client ids change as the clients make them, to another pid and nanotime. The address is
     ``kept``, as that of a host, or ``new``, as that of a pod, which is the default with a pace.
@@ -183,9 +185,16 @@ class Deploy(GroupEdit):
             life.log.warn(f"{source}: {life.consumer_group} has no member at that time")
         turns = self.turns(len(members), life.draws(starts_of(source)))
         new_address = self.address == NEW or (self.has_pace and self.address is None)
+        suspends = self.stop.suspended_ms > 0
+        if suspends and life.consumer_type != PUSH:
+            suspends = False
+            life.log.warn(
+                f"{source}: {life.consumer_group}: {life.consumer_type} consumers have no "
+                "suspend(), so none is suspended"
+            )
         for member, turn in zip(members, turns, strict=True):
             begin_ms = turn.begin_ms if turn.joins_first else turn.stop_ms
-            if self.stop.suspended_ms:
+            if suspends:
                 life.after(turn.stop_ms - self.stop.suspended_ms, life.suspend, member, source)
             life.after(
                 begin_ms,
@@ -219,13 +228,8 @@ class Deploy(GroupEdit):
                 f"ProgressDeadlineExceeded after {self.progress_deadline // SECOND_MS} s; "
                 "the rollout goes on"
             )
-        if self.graceful and self.detail is not None:
-            hook = "pre_stop and suspend" if self.suspend else "pre_stop"
-            yield (
-                f"{hook} of {(self.pre_stop + self.suspend) // SECOND_MS} s is not over when the "
-                f"grace period of {self.grace // SECOND_MS} s ends, so every pod is killed before "
-                "it unregisters"
-            )
+        if self.stop.killed_in_hook:
+            yield self.stop.killed_in_hook
 
     def _ordered(self, life: GroupLife, source: str) -> list[EditedMember]:
         order = self.order or (

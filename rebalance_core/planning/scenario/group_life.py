@@ -7,7 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rebalance_core.model import events
-from rebalance_core.model.group_settings import BROADCASTING, BROKER_REBALANCE, CLIENT_REBALANCE
+from rebalance_core.model.group_settings import (
+    BROADCASTING,
+    BROKER_REBALANCE,
+    CLIENT_REBALANCE,
+    PUSH,
+)
 from rebalance_core.model.intervals import INTERVALS
 from rebalance_core.model.languages import JAVA
 from rebalance_core.model.request_mode import RequestMode
@@ -206,6 +211,7 @@ class GroupLife(Timeline):
         self.group_strategy: str = (group_row or {}).get("strategy") or "AVG"
         self.group_rebalance_mode: str = (group_row or {}).get("rebalance_mode") or CLIENT_REBALANCE
         self.ordered = bool((group_row or {}).get("ordered"))
+        self.consumer_type: str = (group_row or {}).get("consumer_type") or PUSH
         self.topics = frozenset(self.group_topics or ()) | _topics_named(rows)
         self._queues = queues or {}
         self._broadcasts = (group_row or {}).get("message_model") == BROADCASTING

@@ -8,7 +8,7 @@ from heapq import heappop, heappush
 from statistics import NormalDist
 from typing import Any
 
-from rebalance_core.model.times import DURATION_FORM, read_duration
+from rebalance_core.model.times import DURATION_FORM, SECOND_MS, read_duration
 from rebalance_core.planning import table_keys
 from rebalance_core.planning.table_keys import MOST_CONSUMERS, read_values
 from rebalance_core.synthetic.draws import Draws
@@ -128,6 +128,17 @@ class Stop:
     def killed(self) -> bool:
         """Whether it ends before it unregisters."""
         return not self.graceful or bool(self._hook_ms and self._hook_ms >= self.grace_ms)
+
+    @property
+    def killed_in_hook(self) -> str | None:
+        """Why a pod that would unregister is killed; None: it is not."""
+        if not (self.graceful and self.killed):
+            return None
+        hook = "pre_stop and suspend" if self.suspend_ms else "pre_stop"
+        return (
+            f"{hook} of {self._hook_ms / SECOND_MS:.10g} s is not over when the grace period of "
+            f"{self.grace_ms / SECOND_MS:.10g} s ends, so every pod is killed before it unregisters"
+        )
 
     @property
     def end_ms(self) -> int:

@@ -31,6 +31,8 @@ WHAT = {
 """The vertical axis shows the first of these that is known for every plan."""
 LEFT, ACROSS, HIGH, RIGHT = 0.85, 8.2, 3.9, 0.5
 MOST_NAMED = 10
+LEAST_S = 0.1
+"""The logarithmic axis has no 0."""
 RINGS = (9, 20, 34, 52, 74, 100)
 """Distances of a label from its point, in points of a 72nd of an inch, nearest first."""
 CHOSEN, DEFAULT_PLAN, FRONT, OTHER = "*", "s", "o", "."
@@ -64,7 +66,11 @@ def draw_rollouts(plans: PlotRows, chosen: str | None = None, default: str | Non
         feet.append("Bars: 5 to 95 % of the futures.")
     figure = style.page(TITLE, subtitle, HIGH + 0.75, feet, LEFT + ACROSS + RIGHT)
     axes = style.panel(figure, LEFT, style.TOP + 0.2, ACROSS, HIGH)
-    _frame(axes, frame, column)
+    marked = frame["plan_id"].isin([name for name in marks if name is not None])
+    named = frame[marked | frame["on_front"].astype(bool)]
+    order = marked[named.index].sort_values(ascending=False, kind="stable").index
+    named = named.loc[order[:MOST_NAMED]]
+    _frame(axes, frame, named, column)
     _points(axes, frame, column, marks)
     front = frame[frame["on_front"].astype(bool)].sort_values("finish_s_p50")
     axes.plot(
@@ -75,19 +81,16 @@ def draw_rollouts(plans: PlotRows, chosen: str | None = None, default: str | Non
         linestyle=DOTS,
         zorder=2,
     )
-    marked = frame["plan_id"].isin([name for name in marks if name is not None])
-    named = frame[marked | frame["on_front"].astype(bool)]
-    order = marked[named.index].sort_values(ascending=False, kind="stable").index
-    named = named.loc[order[:MOST_NAMED]]
     _labels(axes, frame, named, column, _bars(axes, named, column))
     style.key(figure, _samples(frame, marks), LEFT, style.TOP - 0.12, 5)
     return figure
 
 
-def _frame(axes: Axes, frame: Any, column: str) -> None:
+def _frame(axes: Axes, frame: Any, named: Any, column: str) -> None:
+    """Scale the axes: all medians and all bars of the named plans lie inside."""
     axes.set_xscale("log")
-    low, high = float(frame["finish_s_p50"].min()), float(frame["finish_s_p50"].max())
-    axes.set_xlim(max(low, 0.1) / 1.15, max(high, 0.2) * 1.15)
+    seconds = [*frame["finish_s_p50"], *named[list(BAR[:2])].dropna().to_numpy().ravel()]
+    axes.set_xlim(max(min(seconds), LEAST_S) / 1.15, max(*seconds, 2 * LEAST_S) * 1.15)
     values = sorted(float(value) for value in frame[column])
     # a single much worse plan must not squeeze all others into a line
     enough = 2.5 * values[(3 * len(values)) // 4] if len(values) > 3 else values[-1]
@@ -128,7 +131,8 @@ def _bars(axes: Axes, named: Any, column: str) -> list[Bbox]:
     top, bars = axes.get_ylim()[1], list[tuple[tuple[float, float], tuple[float, float]]]()
     for row in named.dropna(subset=list(BAR[:2])).itertuples():
         value = min(float(getattr(row, column)), top)
-        bars.append(((row.finish_s_p5, value), (row.finish_s_p95, value)))
+        since, until = (max(float(each), LEAST_S) for each in (row.finish_s_p5, row.finish_s_p95))
+        bars.append(((since, value), (until, value)))
         if column == "cost" and row.cost_p95 == row.cost_p95:
             least, most = (min(each, top) for each in (row.cost_p5, row.cost_p95))
             bars.append(((row.finish_s_p50, least), (row.finish_s_p50, most)))

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation, Text
@@ -358,6 +359,25 @@ def test_a_notebook_shows_it_without_pyplot() -> None:
     assert figure._repr_png_() == png_bytes(figure)
 
 
+def assert_inside(drawn: LineCollection, axes: Axes) -> None:
+    (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
+    for segment in drawn.get_segments():
+        for x, y in segment.tolist():
+            assert left < x < right
+            assert bottom <= y <= top
+
+
+@pytest.mark.parametrize("least_s", [1.0, 0.0])
+def test_bars_of_rollouts_lie_within_the_axes(least_s: float) -> None:
+    bars = {"finish_s_p5": least_s, "finish_s_p95": 5_000.0, "cost_p5": 0.0, "cost_p95": 400.0}
+    axes = draw_rollouts([rollout(n, cost=100.0 - 9 * n, **bars) for n in range(3)]).axes[0]
+    (drawn,) = (each for each in axes.collections if isinstance(each, LineCollection))
+    across = drawn.get_segments()[0].tolist()
+    assert across[0][0] == max(least_s, 0.1)  # a logarithmic axis has no 0
+    assert across[1][0] == 5_000
+    assert_inside(drawn, axes)
+
+
 def test_names_of_rollouts_stand_beside_their_points_and_hide_none() -> None:
     bars = {"finish_s_p5": 8.0, "finish_s_p95": 99.0, "cost_p5": 50.0, "cost_p95": 200.0}
     rows = [rollout(n, cost=100.0 - 9 * n, **bars) for n in range(10)]
@@ -378,6 +398,7 @@ def test_names_of_rollouts_stand_beside_their_points_and_hide_none() -> None:
     assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
     (drawn,) = (each for each in axes.collections if isinstance(each, LineCollection))
     assert len(drawn.get_segments()) == 2 * len(names)
+    assert_inside(drawn, axes)
     assert any("5 to 95 %" in text.get_text() for text in figure.texts)
     plain = draw_rollouts([rollout(n, cost=9.0 - n) for n in range(4)])
     assert not any("5 to 95 %" in text.get_text() for text in plain.texts)

@@ -213,3 +213,26 @@ def test_messages_of_a_suspended_member_wait() -> None:
     assert total["suspended_ms"] == [4_900]
     assert total["orphan_queue_seconds"] == [1_000]
     assert total["late_queue_seconds"] == [5_350]
+
+
+@pytest.mark.parametrize(("c1_leaves", "without_owner"), [(5_000, 0), (400, 600), (-5_000, 1_000)])
+def test_a_queue_that_moves_on_beside_a_suspended_member_is_unread_in_between(
+    c1_leaves: int, without_owner: int
+) -> None:
+    """c1 holds the queue suspended, c2 takes it and stops, and c3 takes it 1 s later."""
+    group = group_of(10)
+    group.consumer(-12_000, events.CONSUMER_JOIN, "c3")
+    group.consumer(-10_000, events.CONSUMER_SUSPEND, "c1")
+    group.consumer(c1_leaves, events.CONSUMER_LEAVE, "c1")
+    moves = [
+        (0, "c2", 0, -5_000, 1),
+        (0, "c2", 0, 0, -1),
+        (0, "c3", 0, 1_000, 1),
+        (0, "c1", 0, c1_leaves, -1),
+    ]
+    made = group.measured(*sorted(moves, key=lambda move: move[3]))
+    totals = made.totals.to_pylist()
+    assert sum(total["orphan_queue_seconds"][0] for total in totals) == without_owner
+    # 4,900 ms until c2 takes it, as the pull that the broker holds brings one more message
+    assert sum(total["suspended_ms"][0] for total in totals) == 5_900 - without_owner
+    assert sum(made.ownerless_ms.tolist()) == without_owner

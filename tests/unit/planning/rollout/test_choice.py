@@ -202,6 +202,34 @@ def test_what_a_suspension_saves_is_said(surge: int | str) -> None:
     assert {row["suspend_ms"] for row in found.table.to_pylist()} == {0, 5_000}
 
 
+def test_a_suspension_that_ends_in_a_kill_is_said() -> None:
+    plans = (RolloutPlan(2, 1), RolloutPlan(1, 0), RolloutPlan(1, 0, suspend_ms=40_000))
+    lines = recommendation(searched([100.0, 60.0, 20.0], [9.0] * 3, plans=plans)[0])
+    assert lines[0].endswith("no pause, suspended for 30s before the stop, killed.")
+    assert (
+        "pre_stop and suspend of 40 s is not over when the grace period of 30 s ends, so every pod "
+        "is killed before it unregisters." in lines
+    )
+    assert not any(line.startswith("The same with") for line in lines)
+
+
+def test_where_a_rate_is_unknown_no_suspensions_are_compared() -> None:
+    """The rate of one queue is unknown, the mean of the group's queues is not."""
+    plans = (RolloutPlan(1, 0), RolloutPlan(1, 0, suspend_ms=5_000))
+    rollouts = Rollouts(Search("restart", "g"), plans, (group(),))
+
+    def play(pieces: Sequence[Slice]) -> Iterator[Figures]:
+        for piece in pieces:
+            made = made_up([100.0, 60.0], [9.0] * 2, piece.seeds, piece.plan)
+            yield replace(made, read_again_milli=None)
+
+    found = search_plans(rollouts, play)
+    assert found.rows[1]["late_messages"] is not None
+    lines = recommendation(found)
+    assert "the number of messages read again is unknown, at least" in lines[1]
+    assert not any(line.startswith("The same with") for line in lines)
+
+
 def test_prices_decide_where_there_are_some() -> None:
     pods = (RolloutPlan(4, 0, down_ms=3_600_000, spread_ms=0), RolloutPlan(0, 1))
     cheap, _ = searched([10.0, 30.0], (1, 2), prices=Prices(copy=1.0, pod_hour=0.1), plans=pods)

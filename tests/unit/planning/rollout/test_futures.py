@@ -7,6 +7,7 @@ import pytest
 
 from rebalance_core.checks.input_tables import read_input_tables
 from rebalance_core.model import events
+from rebalance_core.model.errors import InputRefused
 from rebalance_core.planning.rollout.futures import (
     Rollouts,
     Slice,
@@ -17,6 +18,7 @@ from rebalance_core.planning.rollout.futures import (
 )
 from rebalance_core.planning.rollout.search import RolloutPlan, Search
 from rebalance_core.process.propagate import group_histories
+from rebalance_core.process.rollouts import deployable
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.timing.measured import measured
 from rebalance_core.timing.reference.play import play_seeds_one_by_one
@@ -75,6 +77,22 @@ def test_what_cannot_be_deployed_states_why() -> None:
     no_queue = history(joins(1, "one"))
     assert deployed_group(no_queue).trouble == "has no queue to read"
     assert deployed_group(history(*two_brokers(4), joins(1, "one"))).trouble is None
+
+
+@pytest.mark.parametrize("consumer_type", ["LITE_PULL", "PULL"])
+def test_what_has_no_suspend_is_in_no_search_of_suspensions(consumer_type: str) -> None:
+    its = history(*two_brokers(4), joins(1, "one"), consumer_type=consumer_type)
+    group = deployed_group(its)
+    assert group.trouble_in(SEARCH) is None
+    suspending = Search("restart", "*", suspend=(0, 2_000))
+    assert group.trouble_in(suspending) == (
+        f"has {consumer_type} consumers, which have no suspend()"
+    )
+    with pytest.raises(InputRefused, match=f"has {consumer_type} consumers, which have no suspend"):
+        deployable(suspending, [group])
+    assert deployable(SEARCH, [group]) == ((group,), ())
+    push = deployed_group(history(*two_brokers(4), joins(1, "one")))
+    assert push.trouble_in(suspending) is None
 
 
 @pytest.mark.parametrize("plan", range(len(PLANS)))

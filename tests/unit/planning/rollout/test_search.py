@@ -161,6 +161,36 @@ def test_times_of_suspension_are_plans_and_the_hook_suspends() -> None:
     assert "preStop" not in plans[0].as_strategy()
 
 
+def test_a_hook_beyond_the_grace_period_kills_and_the_plan_says_so() -> None:
+    search = parse_search(
+        f'{ASKED}[plans]\nsurge = 1\nunavailable = 0\npause = "0s"\n'
+        'suspend = ["0s", "20s", "30s", "40s"]\npre_stop = "5s"\ngrace = "25s"',
+        "s.toml",
+    )
+    pace = "surge 1, unavailable 0, pause 0s"
+    plans = search.plans([4])[1:]
+    assert [plan.plan_id for plan in plans] == [
+        f"{pace}, replica_set",
+        f"{pace}, suspend 20s, replica_set, killed",  # the longer ones do the same
+    ]
+    assert "grace period" not in plans[0].as_strategy()
+    text = plans[1].as_strategy()
+    assert "# Assumed: each consumer is suspended for 20s before it is killed, by its preSt" in text
+    assert (
+        "# pre_stop and suspend of 25 s is not over when the grace period of 25 s ends, so every "
+        "pod is killed before it unregisters\n" in text
+    )
+
+
+def test_the_hook_has_fractions_of_seconds() -> None:
+    plan = RolloutPlan(1, 0, pre_stop_ms=1_500, suspend_ms=400)
+    assert '"sleep 1.5; touch /tmp/consumer-suspend; sleep 0.4"' in plan.as_strategy()
+    assert (
+        '"touch /tmp/consumer-suspend; sleep 29.5"'
+        in RolloutPlan(1, 0, suspend_ms=29_500).as_strategy()
+    )
+
+
 def test_without_a_probe_none_is_asked_for() -> None:
     text = RolloutPlan(1, 0, ready="container", grace_ms=45_000).as_strategy()
     assert "# Assumed: there is no readinessProbe, so a pod is Ready 1s after its creation." in text

@@ -15,11 +15,11 @@ BEGIN_MS = END_MS + 600_000
 
 
 def deployed(
-    text: str, *, members: int = 4, ordered: bool = False, queues: int = 8
+    text: str, *, members: int = 4, queues: int = 8, **settings: object
 ) -> tuple[list[tuple[int, str]], list[Row], tuple[str, ...]]:
     """(seconds after the begin, JOIN or LEAVE or LOST) of each new row; the rows; warnings."""
-    settings = [{"cluster": CLUSTER, "consumer_group": GROUP, "ordered": ordered}]
-    done = edit_history(scenario(text), dump(members, queues), settings)
+    row = {"cluster": CLUSTER, "consumer_group": GROUP, **settings}
+    done = edit_history(scenario(text), dump(members, queues), [row])
     new = [row for row in done.rows if row["event_ms"] > END_MS]
     told = sorted(
         ((row["event_ms"] - BEGIN_MS) // 1000, row["event_type"].removeprefix("CONSUMER_"))
@@ -214,6 +214,24 @@ def test_a_member_is_suspended_before_it_stops() -> None:
     assert warnings == ()
     (warning,) = deployed(f'{PODS}; unavailable = 1; suspend = "30s"', members=1)[2]
     assert "pre_stop and suspend of 30 s is not over when the grace period of 30 s ends" in warning
+
+
+@pytest.mark.parametrize("consumer_type", ["LITE_PULL", "PULL"])
+def test_consumers_without_suspend_are_not_suspended(consumer_type: str) -> None:
+    text = f'{PODS}; unavailable = 1; suspend = "4s"'
+    told, _, warnings = deployed(text, members=1, consumer_type=consumer_type)
+    assert told == [(4, "LEAVE"), (15, "JOIN")]  # the hook takes its time all the same
+    (warning,) = warnings
+    assert warning.endswith(
+        f": g: {consumer_type} consumers have no suspend(), so none is suspended"
+    )
+
+
+def test_a_crash_is_no_hook_that_takes_too_long() -> None:
+    text = f'{PODS}; unavailable = 1; how = "crash"'
+    assert deployed(text, members=1)[2] == ()
+    (warning,) = deployed(f'{text}; pre_stop = "30500ms"', members=1)[2]
+    assert "pre_stop of 30.5 s is not over when the grace period of 30 s ends" in warning
 
 
 def test_with_a_surge_the_suspension_follows_the_join() -> None:
