@@ -56,8 +56,6 @@ def why_unobserved(group: GroupSnapshot) -> str:
 def predictable_times(group: GroupSnapshot, times_ms: Iterable[int]) -> set[int]:
     """Return the times at which the topics and the share of every member are known.
 
-    Before the servers' logs begin, members may be there that no row has.
-
     Cost: linear in the members, plus the uncertain members for each time.
     """
     unreadable = unreadable_topics(group)
@@ -68,8 +66,6 @@ def predictable_times(group: GroupSnapshot, times_ms: Iterable[int]) -> set[int]
     ]
 
     def is_predictable(at_ms: int) -> bool:
-        if at_ms < group.run.members_since_ms:
-            return False
         present = [row for row in doubted if holds(row, at_ms)]
         shut = (topic for topic, since in unreadable.items() if since <= at_ms)
         return all_known(present) and shares_known(present) and not _doubtful(present, shut)

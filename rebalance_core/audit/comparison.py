@@ -186,6 +186,10 @@ def _compare_with_ledger(
     newest = observed[-1].at_ms
     if newest < group.run.end_ms - group.run.stale_ms:
         return ComparisonResult(verdicts.UNKNOWN, verdicts.STALE_DUMP, dumped_ms=newest)
+    if newest < group.run.members_since_ms:
+        return ComparisonResult(verdicts.UNKNOWN, verdicts.NOT_COVERED, dumped_ms=newest)
+    # members that no row has may have held queues before the logs begin
+    observed = [seen for seen in observed if seen.at_ms >= group.run.members_since_ms]
     round_ = last_round(observed)
     start_ms = round_[0].at_ms
     agreed_ms = _agreed_ms(group, prediction, round_)

@@ -283,7 +283,9 @@ def test_what_was_seen_before_the_logs_begin_proves_nothing() -> None:
     result = compare(snapshot(*wrong, *HEALTHY, run=since))
     assert (result.verdict, result.differences) == (EQUAL, ())
     only = compare(snapshot(*wrong, run=since))
-    assert (only.verdict, only.reason) == (UNKNOWN, NO_DUMP)
+    assert (only.verdict, only.reason) == (UNKNOWN, NOT_COVERED)
+    old = replace(since, end_ms=since.members_since_ms + RUN.stale_ms + 3_600_000)
+    assert compare(snapshot(*wrong, run=old)).reason == STALE_DUMP
 
 
 def test_without_a_dump_or_with_an_old_one_ownership_is_unknown() -> None:
