@@ -20,7 +20,7 @@ from tests.recordings.wrappings import CARRIERS, FORMS, wrapped_files
 SMALL = ("join-leave", "broker-loss-4.9")
 """Clients of 5.1+, which name their process and write GMT+8, and of 4.9, which do neither."""
 OTHERS = sorted({path.name for path in DATA.iterdir() if path.is_dir()} - set(SMALL))
-OTHER_LINES = ("cri-parts", "docker", "encoder")
+OTHER_LINES = ("cri-parts", "docker", "encoder", "csv")
 """Forms in which a line is several lines of the file, or several are one."""
 AS_WRITTEN = ("lines", "understood", "time_zone")
 """Columns of ``coverage`` that tell how the file was written."""

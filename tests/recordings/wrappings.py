@@ -9,12 +9,15 @@ except where the line inside has none.
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from fnmatch import fnmatchcase
+from itertools import groupby
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -220,6 +223,30 @@ def _encoder(lines: Sequence[Line]) -> Iterator[str]:
         yield json.dumps(fields, ensure_ascii=False)
 
 
+def _csv(lines: Sequence[Line]) -> Iterator[str]:
+    """As a search engine exports its table: titles, and each event with its further lines."""
+    out = io.StringIO()
+    rows = csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\n")
+    rows.writerow(("@timestamp", "host.name", "message"))
+    for _, event in groupby(lines, key=_events()):
+        of_event = list(event)
+        text = "\n".join(line.text for line in of_event)
+        rows.writerow((_rfc3339(of_event[0].at, 0), "broker-0", text))
+    yield from out.getvalue().splitlines()
+
+
+def _events() -> Callable[[Line], int]:
+    """Number the events: a line without a head belongs to the event before."""
+    number = 0
+
+    def of_line(line: Line) -> int:
+        nonlocal number
+        number += line.head is not None
+        return number
+
+    return of_line
+
+
 Form = Callable[[Sequence[Line]], Iterator[str]]
 CARRIERS: dict[str, Form] = {
     "kubectl-timestamps": _kubectl,
@@ -233,6 +260,7 @@ CARRIERS: dict[str, Form] = {
     "compose": _compose,
     "compose-timestamps": _compose_times,
     "ansi": _ansi,
+    "csv": _csv,
 }
 HEADS: dict[str, Form] = {
     "spring-2": _spring_2,

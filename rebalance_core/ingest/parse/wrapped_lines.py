@@ -1,11 +1,12 @@
 """Logs that containers, collectors and applications' loggers wrote: each line as RocketMQ's own.
 
 A wrapping is recognised once a file, in its first lines, and taken off the whole file. Carriers
-stand around a line (``kubectl logs``, CRI, Docker, Loki, ELK, compose, colours); below them the
-line has RocketMQ's own head, another head with a known date, or one without a date, whose time is
-then that of the carrier. Ambiguous lines stay unchanged, and are refused later.
+stand around a line (``kubectl logs``, CRI, Docker, Loki, ELK, CSV, compose, colours); below them
+the line has RocketMQ's own head, another head with a known date, or one without a date, whose time
+is then that of the carrier. Ambiguous lines stay unchanged, and are refused later.
 """
 
+import csv
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -153,6 +154,34 @@ def _head_of(fields: dict[str, object]) -> str:
     return f"{level} {f'[{process}] ' if process else ''}[{thread}]"
 
 
+def _csv(line: str) -> CarriedLine | None:
+    """Return the message in a row of a table, as search engines export the log.
+
+    It is the first column with the head of a log line. A line of the message after its first, and
+    the row of titles, have none. A single other column, beside that of times, names the host.
+    """
+    if "," not in line:
+        return None
+    try:
+        columns = next(csv.reader([line]), [])
+    except csv.Error:  # a line break outside quotes, or a very long column
+        return None
+    text = next(filter(_begins_a_line, columns), None)
+    if text is None or (text is columns[0] and not line.startswith('"')):
+        return None
+    others = [column for column in columns if column is not text]
+    times = [column for column in others if moment(column) is not None]
+    hosts = [column for column in others if column and column not in times]
+    name = hosts[0] if len(hosts) == 1 and f"{hosts[0]} " not in LEVELS else ""
+    return CarriedLine(text, "".join(times[:1]), name)
+
+
+def _begins_a_line(text: str) -> bool:
+    own = _OWN_OF_SERVER.match(text) or _OWN_OF_CLIENT.match(text)
+    return bool(own) or (" " in text and bool(_DATED.match(text)) and moment(text) is None)
+
+
+CSV = "CSV of a search engine"
 CARRIERS: dict[str, Callable[[str], CarriedLine | None]] = {
     "a terminal's colours": _uncoloured,
     "a container's log as CRI writes it": _cri,
@@ -160,6 +189,7 @@ CARRIERS: dict[str, Callable[[str], CarriedLine | None]] = {
     "docker compose logs": _named(rf"(?!{_LEVEL}\b)([A-Za-z][\w.-]*) *\| (.*)"),
     "JSON of Docker or a log collector": _json,
     "syslog": _syslog,
+    CSV: _csv,
     "a time before each line": _timed,
 }
 """Possible wrappings of lines, by their names in findings, in the order of detection."""
@@ -177,6 +207,8 @@ _OWN_OF_SERVER = re.compile(rf"{_DAY} {_CLOCK} {_LEVEL} +\S.*? - ")
 _OWN_OF_CLIENT = re.compile(
     rf"{_DAY} {_CLOCK}(?:,\d{{3}} {_LEVEL} +\S+ - |\.\d{{3}} {_LEVEL} +\[-?\d+\] \[)"
 )
+_LONGEST_ROW = 64 * 1024
+"""Characters of a row of CSV beyond which its quotes are taken as never closed."""
 _HEAD_LIMIT = 250
 """Characters with which a head without a known separator ends."""
 
@@ -306,6 +338,7 @@ class Unwrapper:
     client: bool
     to_server: Callable[[str], int | None]
     _begun: dict[str, tuple[CarriedLine, str]] = field(default_factory=dict)
+    _row: tuple[str, str] | None = None
     _names: Counter[str] = field(default_factory=Counter)
     _message: re.Pattern[str] = field(init=False)
     _translator: Translator = field(default_factory=Translator)
@@ -324,7 +357,31 @@ class Unwrapper:
         Raises:
             Unreadable: the line is another container's than those before.
         """
-        piece = CarriedLine(text.strip(LINE_ENDS))
+        text = text.strip(LINE_ENDS)
+        if CSV in self.wrapping.carriers:
+            yield from self._rows(text, source)
+        else:
+            yield from self._carried(text, source)
+
+    def _rows(self, text: str, source: str) -> Iterator[tuple[str, str, str]]:
+        """Yield the lines of the rows that end with this line: a quoted message may have several.
+
+        A line that begins a row ends the row before, even if its quotes are still open, and so does
+        its length (`_LONGEST_ROW`).
+        """
+        if self._row is not None and _csv(text) is not None:
+            yield from self._carried(*self._row)
+            self._row = None
+        if self._row is not None:
+            text, source = f"{self._row[0]}\n{text}", self._row[1]
+        if text.count('"') % 2 and len(text) < _LONGEST_ROW:
+            self._row = text, source
+        else:
+            self._row = None
+            yield from self._carried(text, source)
+
+    def _carried(self, text: str, source: str) -> Iterator[tuple[str, str, str]]:
+        piece = CarriedLine(text)
         for name in self.wrapping.carriers:
             inner = CARRIERS[name](piece.text)
             piece = piece if inner is None else _inside(piece, inner)
@@ -341,6 +398,9 @@ class Unwrapper:
 
     def rest(self) -> Iterator[tuple[str, str, str]]:
         """Yield, as `lines` does, the lines whose end the file lacks."""
+        if self._row is not None:
+            yield from self._carried(*self._row)
+            self._row = None
         for piece, where in self._begun.values():
             yield from self._inner(piece, where)
         self._begun.clear()

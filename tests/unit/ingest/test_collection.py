@@ -522,6 +522,7 @@ WRAPPED = {
     "a container's log as CRI writes it": "2026-11-21T03:28:35.1Z stdout F {}",
     "kubectl logs --prefix": "[pod/broker-0/broker] {}",
     "docker compose logs": "broker-a-1  | {}",
+    "CSV of a search engine": '"2026-11-21T03:28:35.1Z","broker-0","{}"',
     "a terminal's colours": "\x1b[32m{}\x1b[0m",
     "a time before each line": "2026-11-21T03:28:35.1Z {}",
 }

@@ -9,6 +9,7 @@ from rebalance_core.ingest.fact import Unreadable
 from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.ingest.parse.log_lines import Clock
 from rebalance_core.ingest.parse.wrapped_lines import (
+    CSV,
     DATED,
     DATELESS,
     OF_CPP,
@@ -127,6 +128,46 @@ def test_a_message_of_several_lines_goes_on_below_its_head() -> None:
         "2026-11-21 11:28:54.663 INFO wrapped - suspend this consumer, g",
         "\tat x",
     ]
+
+
+TITLES = '"@timestamp","host.name","message"'
+AT = "2026-11-21T09:00:00.000+08:00"
+
+
+def test_rows_of_a_search_engine_s_table() -> None:
+    rows = [TITLES, *(f'"{AT}","broker-0","{SERVER}"' for _ in range(2))]
+    assert wrapping_of(rows, client=False).carriers == (CSV,)
+    assert inside(*rows, client=False) == [TITLES, SERVER, SERVER]
+    unquoted = f'"Nov 21, 2026 @ 09:00:00.000",7,broker-0,{SERVER.partition(",")[0]}'
+    assert inside(unquoted, client=False) == [SERVER.partition(",")[0]]
+    first = f'"{SERVER}","broker-0"'
+    assert inside(first, client=False) == [SERVER]
+    assert inside(SERVER + ",x", client=False) == [SERVER + ",x"], "a line with a comma"
+
+
+def test_a_quoted_message_has_its_further_lines_and_quotes() -> None:
+    rows = [f'"{AT}","{SERVER} ""a""', "\tat x.Y", ' ""b"""', f'"{AT}","{SERVER}"']
+    assert inside(*rows, client=False) == [f'{SERVER} "a"', "\tat x.Y", ' "b"', SERVER]
+
+
+def test_a_row_whose_quotes_stay_open_ends_where_the_next_one_begins() -> None:
+    rows = [f'"{AT}","{SERVER}', "\tat x.Y", f'"{AT}","{SERVER}"', f'"{AT}","{SERVER}']
+    assert inside(*rows, client=False) == [SERVER, "\tat x.Y", SERVER, SERVER]
+
+
+def test_a_row_is_no_longer_than_a_stack_trace() -> None:
+    rows = [f'"{AT}","{SERVER}"'] * 9 + [f'"{AT}","{SERVER}', *["\tat x.Y" * 1_000] * 20]
+    assert inside(*rows, client=False)[-1] == "\tat x.Y" * 1_000
+    wrapping = wrapping_of(rows, client=False)
+    unwrapper = Unwrapper(wrapping, WORDS, False, lambda text: None)
+    held = [len([*unwrapper.lines(line, "f")]) for line in rows]
+    assert sum(held[10:]) > 10
+
+
+def test_rows_of_several_hosts_are_refused() -> None:
+    rows = [f'"{AT}","broker-{number}","{SERVER}"' for number in range(2)]
+    with pytest.raises(Unreadable, match="broker-0 and broker-1"):
+        wrapping_of(rows, client=False)
 
 
 def test_stack_traces_do_not_hide_a_form() -> None:
