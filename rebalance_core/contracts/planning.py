@@ -336,7 +336,7 @@ ROLLOUT_PLANS = Table(
         moves DOUBLE queues passed from one client to another
         peak_members INT most members at once
         peak_pods INT most pods at once, from their creation on
-        cost DOUBLE by the prices; else late_messages + read_again; or no_owner_queue_seconds
+        cost DOUBLE by the prices; else late_messages + read_again; or queue-seconds no client reads
         cost_p99 DOUBLE the same
         late_messages? DOUBLE at least so many come while no client reads; null: a rate is not known
         late_messages_p99? DOUBLE at least so many come while no client reads; null: as above

@@ -101,16 +101,17 @@ def costs(figures: Figures, staff: Staffing, prices: Prices | None) -> Floats:
     """Return the cost of each future, in one unit.
 
     By the prices; without them messages that come while a queue has no owner and messages read
-    again, each counted once; where a rate is unknown the time without an owner, queue-seconds.
+    again, each counted once; where a rate is unknown the time that no client reads a queue, in
+    queue-seconds.
     """
-    orphan = figures.orphan_ms / SECOND_MS
+    unread = figures.unread_ms / SECOND_MS
     if prices is not None:
         again = 0 if figures.read_again_milli is None else figures.read_again_milli / MILLI
         pods = prices.pod_hour * staff.more_pod_ms / HOUR_MS
-        cost: Floats = prices.copy * again + prices.no_owner_s * orphan + pods
+        cost: Floats = prices.copy * again + prices.no_owner_s * unread + pods
         return cost
     if figures.read_again_milli is None or figures.late_milli is None:
-        return orphan
+        return unread
     disturbed: Floats = (figures.late_milli + figures.read_again_milli) / MILLI
     return disturbed
 

@@ -316,15 +316,17 @@ class Figures:
     Attributes:
         finish_ms: from the start of the rollout to the last queue released or taken.
         orphan_ms: time x readable queues without an owner.
+        unread_ms: time x readable queues without an owner, or with only a suspended one.
         double_ms: time x (owners - 1).
         read_again_milli: thousandths of messages read again; None: a rate is unknown.
-        late_milli: thousandths of messages that come while a queue has no owner, or only a
-            suspended one, at the mean rate of the group's queues; None: a rate is unknown.
+        late_milli: thousandths of messages that come in `unread_ms`, at the mean rate of the
+            group's queues; None: a rate is unknown.
         moves: queues passed from one client to another, in all of these futures together.
     """
 
     finish_ms: Ints
     orphan_ms: Ints
+    unread_ms: Ints
     double_ms: Ints
     read_again_milli: Ints | None
     late_milli: Ints | None
@@ -342,6 +344,7 @@ def chained(parts: Sequence[Figures]) -> Figures:
     return Figures(
         finish_ms=np.concatenate([part.finish_ms for part in parts]),
         orphan_ms=np.concatenate([part.orphan_ms for part in parts]),
+        unread_ms=np.concatenate([part.unread_ms for part in parts]),
         double_ms=np.concatenate([part.double_ms for part in parts]),
         read_again_milli=None if replayed is None else np.concatenate(replayed),
         late_milli=None if late is None else np.concatenate(late),
@@ -355,6 +358,7 @@ def together(groups: Sequence[Figures]) -> Figures:
     return Figures(
         finish_ms=np.max([each.finish_ms for each in groups], axis=0),
         orphan_ms=np.sum([each.orphan_ms for each in groups], axis=0),
+        unread_ms=np.sum([each.unread_ms for each in groups], axis=0),
         double_ms=np.sum([each.double_ms for each in groups], axis=0),
         read_again_milli=None if replayed is None else np.sum(replayed, axis=0),
         late_milli=None if late is None else np.sum(late, axis=0),
@@ -399,6 +403,7 @@ def _figures(measured: Measured, begin_ms: int, rate: float | None) -> Figures:
     if any(None in row["read_again"] for row in rows):
         figures["read_again_milli"] = None
     unread_ms = figures["orphan_ms"] + np.sum([row["suspended_ms"] for row in rows], axis=0)
+    figures["unread_ms"] = unread_ms
     figures["late_milli"] = None if rate is None else np.rint(unread_ms * rate).astype(np.int64)
     ends = [
         np.where(over_ms > 0, row["from_ms"] - begin_ms + over_ms, 0)

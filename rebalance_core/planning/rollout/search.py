@@ -284,6 +284,7 @@ class Budgets:
     """The most that a rollout may cost, all groups together; None: unlimited.
 
     99 % of the futures must keep the first four; ``min_members`` holds for each group.
+    ``max_no_owner_s`` does not limit the time that a queue's only owner is suspended.
     """
 
     max_read_again: float | None = None
@@ -295,7 +296,11 @@ class Budgets:
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Prices of a message read again, an unowned queue-second and an hour of an extra pod."""
+    """Prices of a message read again, a queue-second that no client reads and an hour of an extra
+    pod.
+
+    ``no_owner_s`` is also the price of a queue-second whose only owner is suspended.
+    """
 
     copy: float = table_keys.key(_from_0_up, 0.0)
     no_owner_s: float = table_keys.key(_from_0_up, 0.0)

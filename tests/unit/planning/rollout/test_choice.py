@@ -45,6 +45,7 @@ def made_up(again: Sequence[float], finish_s: Sequence[float], seeds: range, pla
     return Figures(
         finish_ms=(1000 * finish_s[plan] * ones).astype(np.int64),
         orphan_ms=3_000 * ones,
+        unread_ms=3_000 * ones,
         double_ms=0 * ones,
         read_again_milli=(1000 * (again[plan] + noise)).astype(np.int64),
         late_milli=2_000 * ones,
@@ -128,9 +129,9 @@ def test_late_messages_and_those_read_again_are_one_cost() -> None:
     figures = made_up([10.0], [9.0], seeds, 0)
     staff = staffing([Pace(0, 1, 10_000).turns(3)])
     assert costs(figures, staff, None).mean() == pytest.approx(12.0)  # 10 again, 2 late
-    # where a rate is unknown only the time without an owner is left
-    unknown = replace(figures, late_milli=None)
-    assert costs(unknown, staff, None).tolist() == [3.0] * 20
+    # where a rate is unknown only the time that no client reads is left
+    unknown = replace(figures, late_milli=None, unread_ms=figures.orphan_ms + 4_000)
+    assert costs(unknown, staff, None).tolist() == [7.0] * 20
     row = row_of(figures, staff, None)
     assert (row["late_messages"], row["late_messages_p99"], row["cost"]) == (
         2.0,
@@ -237,6 +238,24 @@ def test_prices_decide_where_there_are_some() -> None:
     dear, _ = searched([10.0, 30.0], (1, 2), prices=Prices(copy=1.0, pod_hour=100.0), plans=pods)
     assert dear.chosen == 1
     assert dear.rows[0]["cost"] == pytest.approx(10 + 4 * 100)
+
+
+def test_suspended_time_has_the_price_of_time_without_an_owner() -> None:
+    plans = (RolloutPlan(1, 0), RolloutPlan(1, 0, suspend_ms=20_000))
+    prices = Prices(copy=1.0, no_owner_s=1.0)
+
+    def play(pieces: Sequence[Slice]) -> Iterator[Figures]:
+        for piece in pieces:
+            made = made_up([100.0, 60.0], [9.0] * 2, piece.seeds, piece.plan)
+            yield replace(made, unread_ms=made.orphan_ms + 80_000 * piece.plan)
+
+    rollouts = Rollouts(Search("restart", "g", prices=prices), plans, (group(),))
+    found = search_plans(rollouts, play)
+    assert [row["cost"] for row in found.rows] == [pytest.approx(103), pytest.approx(143)]
+    assert found.chosen == 0
+    # the budget of time without an owner is another matter
+    rollouts = replace(rollouts, search=replace(rollouts.search, budgets=Budgets(max_no_owner_s=5)))
+    assert [row["within_budget"] for row in search_plans(rollouts, play).rows] == [True, True]
 
 
 def test_what_misses_a_budget_is_not_chosen() -> None:
