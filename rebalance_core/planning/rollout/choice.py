@@ -100,9 +100,9 @@ BAR = (5, 95)
 def costs(figures: Figures, staff: Staffing, prices: Prices | None) -> Floats:
     """Return the cost of each future, in one unit.
 
-    By the prices; without them messages that come while a queue has no owner and messages read
-    again, each counted once; where a rate is unknown the time that no client reads a queue, in
-    queue-seconds.
+    By the prices; without them messages that come while no client reads their queue and messages
+    read again, each counted once; where a rate is unknown the time that no client reads a queue,
+    in queue-seconds.
     """
     unread = figures.unread_ms / SECOND_MS
     if prices is not None:
