@@ -110,11 +110,14 @@ def test_figures_are_those_of_the_plain_loop(plan: int) -> None:
             seeds = np.array(numbers, np.int64)
             log = play_seeds_one_by_one(timeline, seeds.tolist(), rollouts.clock)
             ticks = Ticks(timeline, seeds, rollouts.clock)
-            parts += [figures_of([measured(its, ticks, log, 0, (begin_ms, None))], begin_ms)]
+            made = measured(its, ticks, log, 0, (begin_ms, None))
+            parts += [figures_of([made], begin_ms, groups[group].rate)]
         plain = chained(parts)
         assert ours.moves == plain.moves > 0
         assert ours.read_again_milli is not None
         assert ours.late_milli is not None
+        assert plain.late_milli is not None
+        assert ours.late_milli.tolist() == plain.late_milli.tolist()
         assert (ours.late_milli == 100 * ours.unread_ms).all()  # at 100 a second
         suspended = PLANS[plan].suspend_ms  # of each queue, each time
         assert (ours.unread_ms - ours.orphan_ms >= suspended * groups[group].members).all()
