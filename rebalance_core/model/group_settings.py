@@ -24,6 +24,16 @@ CONSUME_FROM_WHERE = (
 BROKER_STRATEGIES = ("AVG", "AVG_BY_CIRCLE")  # the only ones that QueryAssignmentProcessor knows
 
 
+def without_suspend(consumer_type: str, rebalance_mode: str) -> str | None:
+    """Return what a consumer is that has no ``suspend()``; None: it has one.
+
+    Only push consumers have it, and the gRPC clients behind a proxy have another interface.
+    """
+    if consumer_type != PUSH:
+        return f"{consumer_type} consumers"
+    return "members behind a proxy" if rebalance_mode == PROXY_REBALANCE else None
+
+
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
     """A row of consumer_groups; a group without a row has the defaults below."""

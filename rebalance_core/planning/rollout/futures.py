@@ -16,7 +16,7 @@ from rebalance_core.engine.propagation import PropagationOptions, is_unknown, pl
 from rebalance_core.kernels.segments import Ints
 from rebalance_core.model import events
 from rebalance_core.model.events import OBSERVED, Event
-from rebalance_core.model.group_settings import PUSH
+from rebalance_core.model.group_settings import without_suspend
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.planning.rollout.recorded_starts import recorded_starts
 from rebalance_core.planning.rollout.search import NAME, RolloutPlan, Search
@@ -219,9 +219,13 @@ class DeployedGroup:
 
     def trouble_in(self, search: Search) -> str | None:
         """Return why a search cannot simulate its rollout; None: it can."""
-        consumers = self.history.settings.consumer_type
-        if consumers != PUSH and any(search.suspend):
-            return f"has {consumers} consumers, which have no suspend()"
+        if any(search.suspend):
+            settings = self.history.settings
+            for event in self.history.events:
+                mode = event.rebalance_mode or settings.rebalance_mode
+                kind = without_suspend(settings.consumer_type, mode)
+                if event.event_type == events.CONSUMER_JOIN and kind is not None:
+                    return f"has {kind}, which have no suspend()"
         return self.trouble
 
     def under(self, plan: RolloutPlan, search: Search, draw: int = 0) -> tuple[GroupHistory, int]:

@@ -2,12 +2,11 @@
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from rebalance_core.model.group_settings import PUSH
 from rebalance_core.model.queue import java_string_key
 from rebalance_core.model.times import MINUTE_MS, SECOND_MS, read_duration
 from rebalance_core.planning import table_keys
@@ -77,7 +76,7 @@ class Deploy(GroupEdit):
     ``grace`` or longer, it is killed after ``grace``. With ``suspend`` the consumer is suspended
     for that time before it stops, on hosts by whoever stops it, in pods by the hook after
     ``pre_stop``. It then pulls nothing new, while its handlers finish and it commits. Only push
-    consumers have ``suspend()``.
+    consumers that are not behind a proxy have ``suspend()``.
 
     Client ids change as the clients make them, to another pid and nanotime. The address is
     ``kept``, as that of a host, or ``new``, as that of a pod, which is the default with a pace.
@@ -185,16 +184,10 @@ class Deploy(GroupEdit):
             life.log.warn(f"{source}: {life.consumer_group} has no member at that time")
         turns = self.turns(len(members), life.draws(starts_of(source)))
         new_address = self.address == NEW or (self.has_pace and self.address is None)
-        suspends = self.stop.suspended_ms > 0
-        if suspends and life.consumer_type != PUSH:
-            suspends = False
-            life.log.warn(
-                f"{source}: {life.consumer_group}: {life.consumer_type} consumers have no "
-                "suspend(), so none is suspended"
-            )
+        suspended = self._suspended(life, members, source) if self.stop.suspended_ms else []
         for member, turn in zip(members, turns, strict=True):
             begin_ms = turn.begin_ms if turn.joins_first else turn.stop_ms
-            if suspends:
+            if member in suspended:
                 life.after(turn.stop_ms - self.stop.suspended_ms, life.suspend, member, source)
             life.after(
                 begin_ms,
@@ -212,6 +205,18 @@ class Deploy(GroupEdit):
             life.log.warn(f"{source}: {life.consumer_group}: {warning}")
         for warning in self._warnings(turns):
             life.log.warn(f"{source}: {life.consumer_group}: {warning}")
+
+    @staticmethod
+    def _suspended(
+        life: GroupLife, members: Sequence[EditedMember], source: str
+    ) -> list[EditedMember]:
+        """Return the members that have ``suspend()``; warn if some do not."""
+        without = {member: life.without_suspend(member) for member in members}
+        suspended = [member for member in members if without[member] is None]
+        none = "so none is suspended" if not suspended else "so these are not suspended"
+        for kind in sorted({kind for kind in without.values() if kind is not None}):
+            life.log.warn(f"{source}: {life.consumer_group}: {kind} have no suspend(), {none}")
+        return suspended
 
     def _warnings(self, turns: tuple[Turn, ...]) -> Iterator[str]:
         """Yield settings that the file leaves open, and problems that Kubernetes will report."""

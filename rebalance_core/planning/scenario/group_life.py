@@ -11,7 +11,9 @@ from rebalance_core.model.group_settings import (
     BROADCASTING,
     BROKER_REBALANCE,
     CLIENT_REBALANCE,
+    PROXY_REBALANCE,
     PUSH,
+    without_suspend,
 )
 from rebalance_core.model.intervals import INTERVALS
 from rebalance_core.model.languages import JAVA
@@ -246,6 +248,18 @@ class GroupLife(Timeline):
         topics = self.topics & self._queues.keys()
         return max((self._queues[topic] for topic in topics), default=None)
 
+    def is_proxied(self, member: EditedMember) -> bool:
+        """Return True if a member is a gRPC client behind a proxy."""
+        return self._mode_of(member) == PROXY_REBALANCE
+
+    def without_suspend(self, member: EditedMember) -> str | None:
+        """Return what a member is that has no ``suspend()``; None: it has one."""
+        return without_suspend(self.consumer_type, self._mode_of(member))
+
+    def _mode_of(self, member: EditedMember) -> str:
+        mode: str | None = member.settings["rebalance_mode"]
+        return mode or self.group_rebalance_mode
+
     def draws(self, purpose: str) -> Draws:
         """Return random numbers of this group for a purpose; equal for equal purposes."""
         return draws_of(self._seed, (self.cluster, self.consumer_group), purpose)
@@ -387,8 +401,7 @@ class GroupLife(Timeline):
 
     def asks_broker(self) -> bool:
         """Return True if a live member lets a broker divide."""
-        modes = {member.settings["rebalance_mode"] for member in self.members()}
-        return BROKER_REBALANCE in {mode or self.group_rebalance_mode for mode in modes}
+        return BROKER_REBALANCE in map(self._mode_of, self.members())
 
     def recorded(self, row: Row) -> None:
         """Handle a recorded row about the process or its replacement."""

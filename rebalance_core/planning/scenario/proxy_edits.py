@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rebalance_core.model.errors import InputRefused, did_you_mean
-from rebalance_core.model.group_settings import PROXY_REBALANCE
 from rebalance_core.model.times import MINUTE_MS, SECOND_MS, read_duration
 from rebalance_core.planning import table_keys
 from rebalance_core.planning.scenario import edit
@@ -78,7 +77,7 @@ class RestartProxies(Edit):
 
     def on_group(self, life: GroupLife, source: str) -> None:
         """Plan the stops."""
-        if not any(_is_proxied(life, member) for member in life.members()):
+        if not any(map(life.is_proxied, life.members())):
             if life.consumer_group in self.group:
                 raise InputRefused(
                     f"{source}: {life.consumer_group} has no member behind a proxy at that time "
@@ -106,7 +105,7 @@ class RestartProxies(Edit):
         life.proxies_back[name] = max(back_ms, life.proxies_back.get(name, 0))
         life.at(back_ms, _come_back, life, name)
         for member in life.members():
-            if member.proxy == name and _is_proxied(life, member):
+            if member.proxy == name and life.is_proxied(member):
                 life.disconnect(member, source)
                 life.after(REGISTERED_AGAIN_MS, _reconnect, life, member, source, names)
 
@@ -116,7 +115,7 @@ class RestartProxies(Edit):
         unknown = [
             member
             for member in life.members()
-            if _is_proxied(life, member) and member.proxy not in names
+            if life.is_proxied(member) and member.proxy not in names
         ]
         if not unknown:
             return
@@ -126,10 +125,6 @@ class RestartProxies(Edit):
             f"{source}: no row states to which of {len(names)} proxies {len(unknown)} clients of "
             f"{life.consumer_group} are connected; even shares are assumed"
         )
-
-
-def _is_proxied(life: GroupLife, member: EditedMember) -> bool:
-    return (member.settings["rebalance_mode"] or life.group_rebalance_mode) == PROXY_REBALANCE
 
 
 def _come_back(life: GroupLife, name: str) -> None:

@@ -95,6 +95,25 @@ def test_what_has_no_suspend_is_in_no_search_of_suspensions(consumer_type: str) 
     assert push.trouble_in(suspending) is None
 
 
+@pytest.mark.parametrize(
+    ("of_member", "of_group", "refused"),
+    [
+        ("PROXY", "CLIENT", True),
+        (None, "PROXY", True),
+        ("CLIENT", "PROXY", False),
+        (None, "BROKER", False),
+    ],
+)
+def test_members_behind_a_proxy_are_in_no_search_of_suspensions(
+    of_member: str | None, of_group: str, refused: bool
+) -> None:
+    clients = joins(1, "one", rebalance_mode="CLIENT"), joins(1, "two", rebalance_mode=of_member)
+    group = deployed_group(history(*two_brokers(4), *clients, rebalance_mode=of_group))
+    trouble = "has members behind a proxy, which have no suspend()" if refused else None
+    assert group.trouble_in(Search("restart", "*", suspend=(0, 2_000))) == trouble
+    assert group.trouble_in(SEARCH) is None
+
+
 @pytest.mark.parametrize("plan", range(len(PLANS)))
 def test_figures_are_those_of_the_plain_loop(plan: int) -> None:
     groups = tuple(map(deployed_group, demo()))

@@ -8,7 +8,18 @@ import pytest
 from rebalance_core.planning.scenario.file import parse_scenario
 from rebalance_core.planning.scenario.pods import at_once
 from rebalance_core.planning.scenario.scenario import edit_history
-from tests.unit.planning.scenario.groups import CLUSTER, END_MS, GROUP, Row, dump, scenario
+from tests.unit.planning.scenario.groups import (
+    CLUSTER,
+    END_MS,
+    GROUP,
+    Row,
+    dump,
+    join,
+    numbered,
+    process,
+    scenario,
+    topic,
+)
 
 PODS = 'kind = "rolling_restart"; group = "g"; at = "+10m"; down = "15s"'
 BEGIN_MS = END_MS + 600_000
@@ -225,6 +236,30 @@ def test_consumers_without_suspend_are_not_suspended(consumer_type: str) -> None
     assert warning.endswith(
         f": g: {consumer_type} consumers have no suspend(), so none is suspended"
     )
+
+
+@pytest.mark.parametrize(
+    ("modes", "of_group", "expected"),
+    [
+        (("PROXY", "PROXY"), "CLIENT", "so none is suspended"),
+        ((None, "PROXY"), "CLIENT", "so these are not suspended"),
+        (("CLIENT", None), "PROXY", "so these are not suspended"),
+        ((None, None), "CLIENT", None),
+    ],
+)
+def test_members_behind_a_proxy_are_not_suspended(
+    modes: tuple[str | None, ...], of_group: str, expected: str | None
+) -> None:
+    text = f'{PODS}; unavailable = 1; suspend = "4s"'
+    clients = [join(END_MS, n, rebalance_mode=mode) for n, mode in enumerate(modes, 1)]
+    row = {"cluster": CLUSTER, "consumer_group": GROUP, "rebalance_mode": of_group}
+    done = edit_history(scenario(text), numbered([topic(END_MS, 4), *clients]), [row])
+    suspended = {r["client_id"] for r in done.rows if r["event_type"] == "CONSUMER_SUSPEND"}
+    assert suspended == {
+        process(n)["client_id"] for n, mode in enumerate(modes, 1) if (mode or of_group) == "CLIENT"
+    }
+    warning = f": g: members behind a proxy have no suspend(), {expected}"
+    assert [each.endswith(warning) for each in done.warnings] == [True] * (expected is not None)
 
 
 def test_a_crash_is_no_hook_that_takes_too_long() -> None:
