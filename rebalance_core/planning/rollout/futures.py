@@ -219,7 +219,7 @@ class DeployedGroup:
 
     def trouble_in(self, search: Search) -> str | None:
         """Return why a search cannot simulate its rollout; None: it can."""
-        if any(search.suspend):
+        if self.trouble is None and any(search.suspend):
             settings = self.history.settings
             for event in self.history.events:
                 mode = event.rebalance_mode or settings.rebalance_mode

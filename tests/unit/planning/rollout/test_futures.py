@@ -91,6 +91,9 @@ def test_what_has_no_suspend_is_in_no_search_of_suspensions(consumer_type: str) 
     with pytest.raises(InputRefused, match=f"has {consumer_type} consumers, which have no suspend"):
         deployable(suspending, [group])
     assert deployable(SEARCH, [group]) == ((group,), ())
+    # what no search can simulate comes first
+    queueless = deployed_group(history(joins(1, "one"), consumer_type=consumer_type))
+    assert queueless.trouble_in(suspending) == queueless.trouble == "has no queue to read"
     push = deployed_group(history(*two_brokers(4), joins(1, "one")))
     assert push.trouble_in(suspending) is None
 
