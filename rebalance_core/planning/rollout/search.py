@@ -67,7 +67,7 @@ class RolloutPlan:
         text = (
             f"surge {self.surge}, unavailable {self.unavailable}, pause {duration(self.pause_ms)}"
         )
-        if self.suspend_ms:
+        if self.stop.suspended_ms:
             text += f", suspend {duration(self.suspend_ms)}"
         return f"{text}, {self.order}{', killed' if self.stop.killed else ''}"
 
@@ -161,11 +161,12 @@ class RolloutPlan:
         yield "template:"
         yield "  spec:"
         yield f"    terminationGracePeriodSeconds: {-(-self.grace_ms // 1000)}"
-        if isinstance(self.ready, str) and not self.suspend_ms:
+        suspends = self.stop.suspended_ms > 0
+        if isinstance(self.ready, str) and not suspends:
             return
         yield "    containers:"
         yield "    - name: consumer  # yours"
-        if self.suspend_ms:
+        if suspends:
             wait = f"sleep {_seconds(self.pre_stop_ms)}; " if self.pre_stop_ms else ""
             file = "/tmp/consumer-suspend"
             yield "      lifecycle:"
@@ -194,7 +195,7 @@ class RolloutPlan:
             )
         else:
             yield f"every pod joins {duration(self.down_ms)} after its creation"
-        if self.suspend_ms:
+        if self.stop.suspended_ms:
             yield (
                 f"each consumer is suspended for {duration(self.stop.suspended_ms)} before it "
                 f"{'is killed' if self.stop.killed else 'stops'}, by its preStop hook"

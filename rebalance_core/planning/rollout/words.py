@@ -74,12 +74,14 @@ def _with_other_suspensions(searched: Searched) -> Iterator[str]:
     plan = searched.rollouts.plans[searched.chosen]
     for row in searched.rows:
         other = searched.rollouts.plans[row["plan"]]
-        if other.suspend_ms == plan.suspend_ms or None in (row["read_again"], row["late_messages"]):
+        suspended_ms = other.stop.suspended_ms
+        unknown = None in (row["read_again"], row["late_messages"])
+        if suspended_ms == plan.stop.suspended_ms or unknown:
             continue
         if _steps(searched, other) == _steps(searched, plan):
             how = (
-                f"suspended for {duration(other.suspend_ms)} before the stop"
-                if other.suspend_ms
+                f"suspended for {duration(suspended_ms)} before the stop"
+                if suspended_ms
                 else "not suspended"
             )
             yield (
@@ -117,7 +119,7 @@ def _pace(searched: Searched, plan: RolloutPlan) -> str:
     numbers = "; ".join(dict.fromkeys(f"{more} and {fewer}" for more, fewer in resolved))
     text = f"maxSurge {plan.surge} and maxUnavailable {plan.unavailable} ({numbers})"
     text += f", {duration(plan.pause_ms)} between steps" if plan.pause_ms else ", no pause"
-    if plan.suspend_ms:
+    if plan.stop.suspended_ms:
         text += f", suspended for {duration(plan.stop.suspended_ms)} before the stop"
     return f"{text}, killed" if plan.stop.killed else text
 
@@ -184,7 +186,7 @@ def basis(searched: Searched) -> Iterator[str]:
         rollouts.search.prices is None
         and searched.rows[searched.chosen]["late_messages"] is not None
     ):
-        suspends = any(plan.suspend_ms for plan in rollouts.plans)
+        suspends = any(plan.stop.suspended_ms for plan in rollouts.plans)
         why = "no client reads their queue" if suspends else "their queue has no owner"
         yield (
             f"Plans are compared by messages that are late because {why} and "
@@ -230,7 +232,8 @@ def basis(searched: Searched) -> Iterator[str]:
 
 def _numbers(plan: RolloutPlan) -> str:
     pause = f" with {duration(plan.pause_ms)} between" if plan.pause_ms else ""
-    asleep = f", suspended for {duration(plan.suspend_ms)}" if plan.suspend_ms else ""
+    asleep_ms = plan.stop.suspended_ms
+    asleep = f", suspended for {duration(asleep_ms)}" if asleep_ms else ""
     return f"maxSurge {plan.surge}, maxUnavailable {plan.unavailable}{pause}{asleep}"
 
 

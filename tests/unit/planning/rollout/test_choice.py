@@ -203,6 +203,42 @@ def test_what_a_suspension_saves_is_said(surge: int | str) -> None:
     assert {row["suspend_ms"] for row in found.table.to_pylist()} == {0, 5_000}
 
 
+def test_suspensions_are_stated_as_long_as_the_grace_period_lets_them_be() -> None:
+    plans = (
+        RolloutPlan(2, 1, graceful=False),
+        RolloutPlan(1, 0, graceful=False, suspend_ms=20_000),
+        RolloutPlan(1, 0, graceful=False, suspend_ms=40_000),
+    )
+    (said,) = (
+        line
+        for line in recommendation(searched([100.0, 20.0, 60.0], [9.0] * 3, plans=plans)[0])
+        if line.startswith("The same with")
+    )
+    assert said.startswith("The same with members suspended for 30s before the stop: 60 messages")
+    # all of the grace period is over before the suspension begins
+    late = tuple(replace(plan, pre_stop_ms=30_000) for plan in plans[:2])
+    lines = recommendation(searched([100.0, 20.0], [9.0] * 2, plans=late)[0])
+    assert lines[0].endswith("no pause, killed.")
+    assert not any("suspended" in line for line in lines)
+    assert any("because their queue has no owner" in line for line in lines)
+
+
+def test_best_plans_by_spread_are_named_with_the_suspension_that_happens() -> None:
+    plans = (RolloutPlan("25%", "25%"), RolloutPlan(1, 0, suspend_ms=40_000))
+    rollouts = Rollouts(Search("restart", "g"), plans, (group(),), start_words="as stated")
+
+    def play(pieces: Sequence[Slice]) -> Iterator[Figures]:
+        for piece in pieces:
+            worse = 0 if (piece.spread_ms or 0) <= 2_000 and piece.ready is None else 200
+            yield made_up([100.0, 20.0 + worse], [9.0] * 2, piece.seeds, piece.plan)
+
+    lines = recommendation(search_plans(rollouts, play))
+    assert (
+        "Best plan by start spread: up to 2s maxSurge 1, maxUnavailable 0, suspended for 30s; from "
+        "5s maxSurge 25%, maxUnavailable 25%." in lines
+    )
+
+
 def test_a_suspension_that_ends_in_a_kill_is_said() -> None:
     plans = (RolloutPlan(2, 1), RolloutPlan(1, 0), RolloutPlan(1, 0, suspend_ms=40_000))
     lines = recommendation(searched([100.0, 60.0, 20.0], [9.0] * 3, plans=plans)[0])

@@ -15,6 +15,7 @@ from rebalance_core.planning.rollout.search import (
     read_search,
 )
 from rebalance_core.planning.scenario.file import parse_scenario
+from rebalance_core.planning.scenario.pods import Ready
 
 ASKED = 'change = "restart"\ngroups = "g"\n'
 
@@ -180,6 +181,17 @@ def test_a_hook_beyond_the_grace_period_kills_and_the_plan_says_so() -> None:
         "# pre_stop and suspend of 25 s is not over when the grace period of 25 s ends, so every "
         "pod is killed before it unregisters\n" in text
     )
+
+
+@pytest.mark.parametrize("ready", [0, "container"])
+def test_a_suspension_after_the_grace_period_never_happens(ready: Ready) -> None:
+    plan = RolloutPlan(1, 0, pre_stop_ms=30_000, suspend_ms=5_000, ready=ready)
+    assert plan.plan_id == "surge 1, unavailable 0, pause 0s, random, killed"
+    text = plan.as_strategy()
+    assert "preStop:" not in text
+    assert "is suspended" not in text
+    assert ("readinessProbe:" in text) == (ready == 0)
+    assert "# pre_stop and suspend of 35 s is not over when the grace period of 30 s ends" in text
 
 
 def test_the_hook_has_fractions_of_seconds() -> None:
