@@ -58,6 +58,7 @@ def draw_rollouts(plans: PlotRows, chosen: str | None = None, default: str | Non
     frame = frame[frame["consumer_group"].isna()]
     if frame.empty:
         return style.nothing_to_draw(TITLE, "No plan.")
+    frame = frame.assign(finish_s_p50=frame["finish_s_p50"].clip(lower=LEAST_S))
     column = next(name for name in WHAT if frame[name].notna().all())
     marks = {default: DEFAULT_PLAN, chosen: CHOSEN}
     subtitle = f"{len(frame):,} plans; best is bottom left"

@@ -370,7 +370,9 @@ def assert_inside(drawn: LineCollection, axes: Axes) -> None:
 @pytest.mark.parametrize("least_s", [1.0, 0.0])
 def test_bars_of_rollouts_lie_within_the_axes(least_s: float) -> None:
     bars = {"finish_s_p5": least_s, "finish_s_p95": 5_000.0, "cost_p5": 0.0, "cost_p95": 400.0}
-    axes = draw_rollouts([rollout(n, cost=100.0 - 9 * n, **bars) for n in range(3)]).axes[0]
+    rows = [rollout(n, cost=100.0 - 9 * n, **bars) for n in range(3)]
+    rows[0] |= {"finish_s_p50": least_s}
+    axes = draw_rollouts(rows).axes[0]
     (drawn,) = (each for each in axes.collections if isinstance(each, LineCollection))
     across = drawn.get_segments()[0].tolist()
     assert across[0][0] == max(least_s, 0.1)  # a logarithmic axis has no 0
@@ -378,9 +380,11 @@ def test_bars_of_rollouts_lie_within_the_axes(least_s: float) -> None:
     assert_inside(drawn, axes)
 
 
-def test_names_of_rollouts_stand_beside_their_points_and_hide_none() -> None:
+@pytest.mark.parametrize("first_s", [10.0, 0.0])
+def test_names_of_rollouts_stand_beside_their_points_and_hide_none(first_s: float) -> None:
     bars = {"finish_s_p5": 8.0, "finish_s_p95": 99.0, "cost_p5": 50.0, "cost_p95": 200.0}
     rows = [rollout(n, cost=100.0 - 9 * n, **bars) for n in range(10)]
+    rows[0] |= {"finish_s_p50": first_s}
     figure = draw_rollouts(rows, rows[0]["plan_id"])
     (axes,) = figure.axes
     names = [text for text in axes.texts if isinstance(text, Annotation)]
