@@ -119,7 +119,12 @@ def _figures(values: Mapping[str, Floats]) -> Row:
 
 
 def _compare(rows: Sequence[Row], judgement: Judgement) -> None:
-    """Add price, front, budget and regret to the rows of a world."""
+    """Add price, front, budget and regret to the rows of a world.
+
+    The recorded replicas are compared with the policies but never the reverse: they cannot be
+    chosen, so the choice must not depend on them. Their regret is negative if they were cheaper
+    than every policy.
+    """
     for row in rows:
         row["price"] = judgement.pod_hour * row["pod_hours"] + judgement.late * row["late_messages"]
         row["within_budget"] = all(
@@ -129,10 +134,11 @@ def _compare(rows: Sequence[Row], judgement: Judgement) -> None:
                 ("pod_hours_p99", judgement.max_pod_hours),
             )
         )
-    least = min(row["price"] for row in rows)
+    policies = [row for row in rows if row["policy"] != RECORDED]
+    least = min(row["price"] for row in policies)
     for row in rows:
         row["regret"] = row["price"] - least
-        row["on_front"] = not any(_is_better(other, row) for other in rows)
+        row["on_front"] = not any(_is_better(other, row) for other in policies)
 
 
 def _is_better(one: Row, other: Row) -> bool:

@@ -124,7 +124,8 @@ def test_the_recorded_replicas_stand_beside_the_policies(
     row = rows["checkout", "recorded"]
     assert row["pod_hours"] == pytest.approx((3 * 2 + 2 * 5 + 3 * 8 + 2 * 4) / 60)
     assert (row["steps"], row["reversals"], row["futures"]) == (3, 1, 2)
-    assert row["regret"] >= 0
+    least = min(rows["checkout", policy]["price"] for policy in ("hpa", "by-rate"))
+    assert row["regret"] == pytest.approx(row["price"] - least)
     assert row["on_front"] is not None
     assert rows["ledger", "recorded"]["pod_hours"] == pytest.approx(0.5)
     together = rows[None, "recorded"]["pod_hours"]

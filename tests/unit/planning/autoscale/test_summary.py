@@ -4,6 +4,7 @@ import numpy as np
 
 from rebalance_core.planning.autoscale.closed_loop import FIGURES, Question, Replayed
 from rebalance_core.planning.autoscale.policy import Policy
+from rebalance_core.planning.autoscale.recorded_replicas import Recorded
 from rebalance_core.planning.autoscale.scaled_group import ScaledGroup
 from rebalance_core.planning.autoscale.summary import Judgement, Row, summary_rows
 from tests.unit.planning.autoscale.groups import MEMBER, even, steady
@@ -15,7 +16,7 @@ HIGH_FIGURES = ([10.0, 15.0, 31.0, 33.0], [90_000.0, 30_000.0, 0.0, 99_000.0])
 
 
 def replayed(pod_hours: list[float], late: list[float]) -> Replayed:
-    figures = {name: np.zeros((4, 2)) for name in FIGURES}
+    figures = {name: np.zeros((len(pod_hours), 2)) for name in FIGURES}
     figures["pod_hours"] = np.array([pod_hours, pod_hours]).T
     figures["late_messages"] = np.array([late, np.array(late) + 2]).T
     return Replayed(figures, [], [], 0)
@@ -66,6 +67,37 @@ def test_the_least_largest_regret_over_the_worlds() -> None:
         for name in ("cheap", "between", "sure")
     }
     assert chosen(found) == {min(worst, key=lambda name: worst[name])}
+
+
+def test_recorded_replicas_change_nothing_of_the_choice() -> None:
+    # "ten" regrets 0 and 8, "fourteen" 4 and 0; beside the recorded 5 pod hours of the first world
+    # these would be 5 and 8, 9 and 0, which would make "ten" the choice
+    policies = [Policy(name, "fixed", replicas=2) for name in ("ten", "fourteen")]
+    worlds = {"likely": [10.0, 14.0, 5.0], "high": [30.0, 22.0, 30.0]}
+    rates = even([1.0])
+    found = dict[bool, list[Row]]()
+    for with_recorded in (False, True):
+        scaled = ScaledGroup(
+            steady(),
+            dict.fromkeys(worlds, rates),
+            dict.fromkeys(worlds, MEMBER),
+            recorded=Recorded(((0, 2),)) if with_recorded else None,
+        )
+        results = {
+            (number, world): replayed(hours[: 2 + with_recorded], [0.0] * (2 + with_recorded))
+            for number in range(2)
+            for world, hours in worlds.items()
+        }
+        groups = [scaled, scaled]  # and both together
+        found[with_recorded] = summary_rows(groups, results, policies, QUESTION, Judgement())
+    others = [row for row in found[True] if row["policy"] != "recorded"]
+    assert others == found[False]
+    assert chosen(others) == {"fourteen"}
+    assert all(row["on_front"] == (row["regret"] == 0) for row in others)
+    recorded = [row for row in found[True] if row["policy"] == "recorded"]
+    assert [round(row["regret"], 6) for row in recorded] == [-5.0, 8.0] * 2 + [-10.0, 16.0]
+    assert [row["on_front"] for row in recorded] == [True, False] * 3
+    assert not any(row["chosen"] for row in recorded)
 
 
 def test_a_group_that_is_unknown_has_its_reason_and_no_figure() -> None:
