@@ -47,7 +47,9 @@ CAPACITY = Table(
 
 RECORDED_SCALING = Table(
     "recorded_scaling",
-    "A group as metrics show it at a moment.",
+    "A group as metrics show it at a moment. Replicas hold until the next row that has them. Where "
+    "such rows are twice as far apart as usual (the median) one is missing; the row before, like "
+    "the last, then holds for the usual distance, and a single row for no time.",
     columns(
         """
         cluster? STRING the RocketMQ cluster; null: the series do not name it

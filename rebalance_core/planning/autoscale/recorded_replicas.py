@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from statistics import median
+from statistics import median_low
 from typing import TYPE_CHECKING
 
 from rebalance_core.model.times import SECOND_MS, utc
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 NAME = "recorded"
 """Of the policy, in every group."""
 GAP = 2
-"""Rows further apart than so many times the usual distance leave the time between them unknown."""
+"""The distance of two rows, in usual distances, at which a row between them is missing."""
 
 Samples = Mapping[int, int | None]
 """Replicas by epoch ms; None: unknown."""
@@ -61,33 +61,33 @@ def samples_by_group(
 def recorded_during(samples: Samples | None, rates: Rates) -> Recorded:
     """Return what was recorded while messages came.
 
-    A row holds until the next one. The time is unknown before the first row, after a row without
-    replicas, and between rows that are further apart than usual; a change within it is unknown too.
+    Only rows with replicas count: lag may have moments of its own. A row holds until the next one.
+    The last one, and one before a gap, holds for the usual distance (the median); a single row has
+    none and holds for no time. All other time is unknown, and so is a change within it.
 
     Args:
         samples: of the group, in order of time; None: there are none.
         rates: the time that is replayed.
     """
-    if not samples or all(replicas is None for replicas in samples.values()):
+    known = {at_ms: count for at_ms, count in (samples or {}).items() if count is not None}
+    if not known:
         return Recorded(reason="recorded_scaling has no replicas of it")
     begin_ms, end_ms = rates.begin_ms, rates.begin_ms + rates.seconds * SECOND_MS
-    moments = list(samples)
-    usual_ms = int(median([b - a for a, b in pairwise(moments)] or [end_ms - moments[0]]))
+    moments = list(known)
+    usual_ms = median_low([b - a for a, b in pairwise(moments)] or [0])
     first = bisect_right(moments, begin_ms) - 1
     if first < 0:
         return _unknown(begin_ms, min(moments[0], end_ms))
     changes = list[tuple[int, int]]()
-    for at_ms, next_ms in pairwise([*moments[first:], moments[-1] + usual_ms]):
+    after_all_ms = max(end_ms, moments[-1] + GAP * usual_ms)
+    for at_ms, next_ms in pairwise([*moments[first:], after_all_ms]):
         if at_ms >= end_ms:
             break
-        replicas = samples[at_ms]
-        if replicas is None or next_ms - at_ms > GAP * usual_ms:
-            return _unknown(max(at_ms, begin_ms), min(next_ms, end_ms))
-        if not changes or changes[-1][1] != replicas:
-            changes.append((max(0, -((begin_ms - at_ms) // SECOND_MS)), replicas))
-    last_ms = moments[-1] + usual_ms
-    if last_ms < end_ms:
-        return _unknown(max(last_ms, begin_ms), end_ms)
+        until_ms = next_ms if next_ms - at_ms < GAP * usual_ms else at_ms + usual_ms
+        if until_ms < min(next_ms, end_ms):
+            return _unknown(max(until_ms, begin_ms), min(next_ms, end_ms))
+        if not changes or changes[-1][1] != known[at_ms]:
+            changes.append((max(0, -((begin_ms - at_ms) // SECOND_MS)), known[at_ms]))
     return Recorded(tuple(changes))
 
 

@@ -149,7 +149,7 @@ def test_the_recorded_replicas_stand_beside_the_policies(
         (recorded([2] * 10)[2:], "from 2026-11-21 03:20:00Z to 2026-11-21 03:22:00Z"),
         (
             [r for n, r in enumerate(recorded([2] * 12)) if not 2 < n < 6],
-            "from 2026-11-21 03:22:00Z",
+            "from 2026-11-21 03:23:00Z to 2026-11-21 03:26:00Z",
         ),
         (recorded([2] * 10, "another"), "recorded_scaling has no replicas of it"),
         (recorded([None] * 10), "recorded_scaling has no replicas of it"),
