@@ -529,8 +529,8 @@ class AutoscaleOptions(RecordedOptions):
     )
     recorded: str | None = option(
         "PATH",
-        "replicas that groups had, which are then replayed as the policy recorded; default: "
-        "recorded_scaling in --input",
+        "replicas that groups had, replayed as the policy recorded, whose pods start and stop as "
+        "those of the first --policy; default: recorded_scaling in --input",
     )
     group: str | None = group_option()
     service_time: float | None = option(

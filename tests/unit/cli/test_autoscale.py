@@ -141,6 +141,23 @@ def test_the_recorded_replicas_stand_beside_the_policies(
     assert "\n  recorded " in capsys.readouterr().out
 
 
+def test_recorded_pods_start_as_those_of_the_first_policy(tmp_path: Path) -> None:
+    for name, median in (("slow", "120s"), ("quick", "5s")):
+        text = f'name = "{name}"\nstart = {{median = "{median}", spread = "1s"}}\n'
+        (tmp_path / f"{name}.toml").write_text(f"{text}[lag]\ntarget = 1000\n")
+    rates = write(tmp_path / "arrivals.csv", arrivals(SALE))
+    was = write(tmp_path / "was.csv", recorded([2, 2, 2, 8, 8, 8, 8, 8, 4, 4]))
+    words = ("--arrivals", rates, "--service-time", "100", "--group", "checkout")
+    lag = {}
+    for names in (("slow", "quick"), ("quick", "slow")):
+        files = tuple(str(tmp_path / f"{name}.toml") for name in names)
+        assert scale(tmp_path, *words, "--recorded", was, "--overwrite", policies=files) == 0
+        found = {r["policy"]: r for r in rows_of(tmp_path / "o", "policy_summary")}
+        lag[names[0]] = found["recorded"]["lag_mean"]
+    # six pods that join 115 s later, each with 200 messages a second to read
+    assert lag["slow"] > 2 * lag["quick"]
+
+
 @pytest.mark.parametrize(
     ("rows", "why"),
     [
