@@ -4,7 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.recordings.figures_page import PAGE
 from tests.recordings.scalers import compared
+from tests.recordings.scalers.__main__ import MARKS, table_lines
 from tests.recordings.scalers.compared import Compared
 from tests.recordings.scalers.runs import NAMES, Run, recorded
 
@@ -64,3 +66,9 @@ def test_messages_that_wait_behind_others_are_late() -> None:
     assert late.measured > 2_000
     assert abs(late.error) <= 0.2
     assert abs(longest.error) <= 0.1
+
+
+def test_the_page_has_these_figures() -> None:
+    begin, end = MARKS
+    _, _, rest = PAGE.read_text().partition(begin)
+    assert rest.partition(end)[0].split("\n") == ["", "", *table_lines(), "", ""]

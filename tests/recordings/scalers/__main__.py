@@ -15,6 +15,7 @@ COLUMNS = (
     "run",
     "lag, message-seconds",
     "most lag",
+    "late messages",
     "decisions with a partner",
     "seconds with as many replicas",
     "read again",
@@ -24,12 +25,13 @@ COLUMNS = (
 
 def main() -> None:
     """Run it: some ten seconds of processor time."""
-    lines = list(_table())
+    lines = list(table_lines())
     print("\n".join(lines))
     write_part(MARKS, lines)
 
 
-def _table() -> Iterator[str]:
+def table_lines() -> Iterator[str]:
+    """Yield the lines of the table."""
     yield "| " + " | ".join(COLUMNS) + " |"
     yield "|" + "---|" * len(COLUMNS)
     for name in NAMES:
@@ -40,6 +42,8 @@ def _cells(run: Run) -> Iterator[str]:
     yield run.name
     for one in (compared.lag_integral(run), compared.lag_max(run)):
         yield f"{one.measured:,.0f}: {one.futures.mean():,.0f} ({one.error:+.0%})"
+    late = compared.late_messages(run)
+    yield f"{late.measured:,.0f}: {late.futures.mean():,.0f}"
     yield f"{compared.decisions(run):.0%}"
     yield f"{compared.same_replicas(run):.0%}"
     again = compared.read_again(run)
