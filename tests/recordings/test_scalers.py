@@ -12,14 +12,21 @@ from tests.recordings.scalers.runs import NAMES, Run, recorded
 
 pytestmark = [pytest.mark.conformance, pytest.mark.timeout(300)]
 
-LAG, MOST_LAG, DECISIONS = 0.2, 0.3, 0.9
-"""Relative errors of the mean future, and the share of decisions that have a partner."""
+LAG, MOST_LAG, DECISIONS, SAME_REPLICAS = 0.08, 0.1, 0.9, 0.7
+"""Relative errors of the mean future, the share of decisions that have a partner, and the share of
+seconds with as many replicas. Without the locks of ``ordered``, the worst runs have 4, 6, 95 and
+79 %; with them, 73 % of the seconds.
+"""
 LOCKS = {"ordered"}
 """Members that left together had locked each other's queues after their ``unlockAll``: brokers kept
 five queues from all others for 60 s, twice; 41 and 23 % of the futures have that.
 """
 OUTSIDE = {"ordered", "skew", "burst-ramp"}
 """The first two read fewer messages again than 95 % of the futures, the last more."""
+AGAIN, AGAIN_OUTSIDE = (0.7, 1.8), (0.6, 2.4)
+"""The mean future's messages read again, relative to those measured, of the other runs and of these
+three.
+"""
 POLICIES = ("burst", "burst-ramp", "burst-step", "burst-tight")
 """Runs of one load with different policies."""
 
@@ -31,13 +38,15 @@ def test_lag_and_decisions_are_as_measured(name: str) -> None:
     integral, decisions = compared.lag_integral(run), compared.decisions(run)
     is_close = abs(integral.error) <= LAG and decisions >= DECISIONS
     assert is_close == (name not in LOCKS), (integral.error, decisions)
+    assert compared.same_replicas(run) >= SAME_REPLICAS
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_read_again_is_among_the_futures(name: str) -> None:
     again = compared.read_again(recorded(name))
     assert again.is_likely == (name not in OUTSIDE), (again.measured, again.range)
-    assert again.measured * 0.6 < again.futures.mean() < again.measured * 2.4
+    low, high = AGAIN_OUTSIDE if name in OUTSIDE else AGAIN
+    assert low < again.error + 1 < high
 
 
 def _in_order(figure: Callable[[Run], Compared]) -> tuple[list[str], list[str]]:
