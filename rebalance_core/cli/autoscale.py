@@ -1,6 +1,6 @@
 """The `autoscale` job, from its settings to the run, its record and its summary."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from textwrap import wrap
 from typing import Any
 
@@ -85,7 +85,9 @@ def run(options: AutoscaleOptions) -> JobReport:
 
         def begin() -> None:
             output.clear()
-            say(f"replaying {len(asked.policies):,} policies in {options.seeds:,} futures")
+            policies = terminal.counted(len(asked.policies), "policy")
+            also = "" if asked.recorded_scaling is None else f" and {RECORDED}"
+            say(f"replaying {policies}{also} in {options.seeds:,} futures")
 
         written = backend.run(
             write_autoscale,
@@ -114,7 +116,7 @@ def run(options: AutoscaleOptions) -> JobReport:
         code = ExitCode.DIFFERENCES if missed and options.fail_on else ExitCode.OK
         record = output.finish(outcome_of(written, records, exit_code=code))
     results = {
-        "policies": [policy.name for policy in options.policies],
+        "policies": _names(asked, scaled),
         "summary": summary,
         "within_budget": not missed,
         "rejected": dict(written.rejected),
@@ -140,6 +142,13 @@ def _stated(options: AutoscaleOptions) -> dict[str, str]:
     return found
 
 
+def _names(asked: Asked, scaled: Iterable[ScaledGroup]) -> list[str]:
+    """Return the names of the policies that are replayed in any of the groups."""
+    simulated = [each for each in scaled if each.reason is None]
+    policies = [policy for each in simulated for policy in asked.policies_of(each)]
+    return list(dict.fromkeys(policy.name for policy in (*asked.policies, *policies)))
+
+
 def _forecast(
     options: AutoscaleOptions,
     stated: Mapping[str, str],
@@ -147,7 +156,7 @@ def _forecast(
     scaled: Sequence[ScaledGroup],
 ) -> tuple[list[str], dict[str, Any]]:
     """Return what would be replayed, as lines of text and as facts for JSON."""
-    names = [policy.name for policy in options.policies]
+    names = _names(asked, scaled)
     facts: dict[str, Any] = {"policies": names, "seeds": options.seeds, "groups": []}
     rows = {name: getattr(asked, name) for name in READERS}
     lines = [
@@ -169,6 +178,10 @@ def _forecast(
         worlds = f", worlds {', '.join(each.worlds)}" if len(each.worlds) > 1 else ""
         text = f"{cluster}/{name}  {span}{worlds}"
         lines += wrap(text, terminal.WIDTH, initial_indent="  ", subsequent_indent="    ")
+        why = None if each.recorded is None else each.recorded.reason
+        if why is not None:
+            text = f"{RECORDED} is UNKNOWN: {why}"
+            lines += wrap(text, terminal.WIDTH, initial_indent="    ", subsequent_indent="      ")
         facts["groups"].append(
             {
                 "cluster": cluster,
@@ -176,6 +189,8 @@ def _forecast(
                 "from_ms": begin_ms,
                 "to_ms": end_ms,
                 "reason": reason,
+                "recorded": each.recorded is not None and why is None,
+                "recorded_reason": why,
             }
         )
     return lines, facts

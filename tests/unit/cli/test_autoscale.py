@@ -306,6 +306,39 @@ def test_a_dry_run_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert not (tmp_path / "o").exists()
 
 
+def test_a_dry_run_states_what_was_recorded_as_a_run_does(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ledger = arrivals([5.0] * 10, "Ledger")
+    rates = write(tmp_path / "a.csv", [*arrivals(SALE), *ledger])
+    was = write(tmp_path / "was.csv", [*recorded([2] * 10), *recorded([3] * 4, "ledger")])
+    words = ("--arrivals", rates, "--service-time", "100", "--recorded", was)
+    assert scale(tmp_path, *words, "--dry-run") == 0
+    said = capsys.readouterr().out
+    why = "recorded_scaling does not show its replicas from 2026-11-21 03:24:00Z to "
+    why += "2026-11-21 03:30:00Z"
+    assert "3 policies in 2 futures of 2 groups\n" in said
+    assert said.count("is UNKNOWN") == 1
+    assert f"ledger 2026-11-21 03:20:00Z to 2026-11-21 03:30:00Z recorded is UNKNOWN: {why}" in (
+        " ".join(said.split())
+    )
+    assert scale(tmp_path, *words, "--dry-run", "--json") == 0
+    dry = json.loads(capsys.readouterr().out)
+    assert [(each["recorded"], each["recorded_reason"]) for each in dry["groups"]] == [
+        (True, None),
+        (False, why),
+    ]
+    assert scale(tmp_path, *words, "--json") == 0
+    run = capsys.readouterr()
+    assert f"ledger: recorded is UNKNOWN: {why}" in run.err
+    policies = ["hpa", "by-rate", "recorded"]
+    assert dry["policies"] == json.loads(run.out)["policies"] == policies
+    # without one group that has it, it is no policy
+    unknown = ("--group", "ledger", "--dry-run", "--json", "--overwrite")
+    assert scale(tmp_path, *words, *unknown) == 0
+    assert json.loads(capsys.readouterr().out)["policies"] == policies[:-1]
+
+
 def test_a_dry_run_ends_with_the_code_of_a_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
