@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
+from itertools import pairwise
 from math import gcd
 from typing import Any
 
@@ -348,12 +349,14 @@ class _Loop:
 
     def run(self) -> Replayed:
         seconds = self.rates.seconds
-        for begin_s in range(0, seconds, self.block_s):
-            end_s = min(begin_s + self.block_s, seconds)
+        blocks = range(0, seconds, self.block_s)
+        recorded = (at_s for policy in self.policies for at_s, _ in policy.changes)
+        edges = {*blocks, *(at_s for at_s in recorded if at_s < seconds), seconds}
+        for begin_s, end_s in pairwise(sorted(edges)):
             if begin_s:
                 self._decide(begin_s)
             self._advance(begin_s, end_s)
-            if begin_s % self.question.series_s < self.block_s:
+            if begin_s in blocks and begin_s % self.question.series_s < self.block_s:
                 self._note(begin_s)
         return Replayed(self._figures(), self.steps, self.points, self._played())
 
@@ -366,7 +369,7 @@ class _Loop:
         for each in self.deciders:
             policy = self.policies[each.numbers[0]]
             polls = policy.keda is not None and at_s % policy.keda.polling_s == 0
-            if at_s % policy.sync_s == 0 or polls:
+            if policy.kind == RECORDED or at_s % policy.sync_s == 0 or polls:
                 decisions += self._decided(each, at_s)
         for lane, after, values in sorted(decisions, key=lambda decision: decision[0]):
             self._scale(lane, at_s, after, values)

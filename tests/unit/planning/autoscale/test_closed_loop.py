@@ -12,6 +12,7 @@ from rebalance_core.planning.autoscale.policy import (
     FIXED,
     FUNCTION,
     KEDA,
+    RECORDED,
     UP_LIMITS,
     Direction,
     Keda,
@@ -103,6 +104,23 @@ def test_what_waits_in_a_queue_that_is_taken_is_behind_what_the_taker_has_pulled
     # AVG moves some queues of those that stay, too
     assert 7_500 < figures["late_messages"].mean() < 9_600
     assert 24 <= figures["longest_wait_s"].mean() <= 29  # hand-overs take time
+
+
+def test_recorded_replicas_change_in_their_own_second() -> None:
+    changes = ((0, 2), (61, 4), (121, 8), (131, 4), (400, 3))
+    recorded = Policy("recorded", RECORDED, changes=changes)
+    load = [300.0] * 2 + [1_500.0] * 2 + [300.0] * 3
+    made = run([HPA, fixed(4), recorded], load)
+    steps = [(s.at_s, s.before, s.after) for s in made.steps if s.policy == 2 and not s.seed]
+    assert steps == [(61, 2, 4), (121, 4, 8), (131, 8, 4), (400, 4, 3)]
+    seconds = 61 * 2 + 60 * 4 + 10 * 8 + 269 * 4 + 20 * 3
+    assert made.figures["pod_hours"][2].tolist() == [pytest.approx(seconds / 3_600)] * 2
+    assert [point.at_s for point in made.points if point.policy == 2] == [*range(0, 420, 60)]
+    # the others scale, and lag, as without them
+    alone = run([HPA, fixed(4)], load)
+    assert [step for step in made.steps if step.policy < 2] == alone.steps
+    for name, values in alone.figures.items():
+        assert made.figures[name][:2] == pytest.approx(values, rel=1e-9), name
 
 
 def test_the_hpa_scales_the_group_and_the_lag_follows() -> None:
