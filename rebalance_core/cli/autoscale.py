@@ -23,8 +23,7 @@ from rebalance_core.model.times import SECOND_MS, utc
 from rebalance_core.planning.autoscale.arrivals import LIKELY
 from rebalance_core.planning.autoscale.closed_loop import Question
 from rebalance_core.planning.autoscale.manifest import manifest
-from rebalance_core.planning.autoscale.policy import Policy
-from rebalance_core.planning.autoscale.recorded_replicas import NAME as RECORDED
+from rebalance_core.planning.autoscale.policy import RECORDED, Policy
 from rebalance_core.planning.autoscale.scaled_group import ScaledGroup, Service
 from rebalance_core.planning.autoscale.summary import Judgement, Row
 from rebalance_core.process.autoscale import (

@@ -16,7 +16,9 @@ from rebalance_core.planning.scenario.pods import DEFAULT_SIGMA, Start, Stop, re
 from rebalance_core.planning.table_keys import TableKey, read_values
 from rebalance_core.planning.toml_lines import TomlLines
 
-HPA, KEDA, FIXED, FUNCTION, RECORDED = "hpa", "keda", "fixed", "function", "recorded"
+HPA, KEDA, FIXED, FUNCTION = "hpa", "keda", "fixed", "function"
+RECORDED = "recorded"
+"""The kind of a policy of recorded replicas, and its name, which no other may have."""
 KINDS = (HPA, KEDA, FIXED)
 PODS, PERCENT = STEP_TYPES = ("Pods", "Percent")
 MAX, MIN, DISABLED = SELECTS = ("Max", "Min", "Disabled")

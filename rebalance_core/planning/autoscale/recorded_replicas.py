@@ -16,8 +16,6 @@ from rebalance_core.planning.autoscale.policy import FIXED, RECORDED, Policy
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import RecordedScalingRow
 
-NAME = "recorded"
-"""Of the policy, in every group."""
 GAP = 2
 """The distance of two rows, in usual distances, at which a row between them is missing."""
 
@@ -40,7 +38,7 @@ class Recorded:
     def policy(self, like: Policy) -> Policy:
         """Return the policy; its pods start and stop as those of another."""
         counts = {replicas for _, replicas in self.changes}
-        policy = Policy(NAME, RECORDED, changes=self.changes, start=like.start, stop=like.stop)
+        policy = Policy(RECORDED, RECORDED, changes=self.changes, start=like.start, stop=like.stop)
         if len(counts) == 1:
             # futures of a fixed number need no replay each
             return replace(policy, kind=FIXED, replicas=counts.pop(), changes=())

@@ -11,8 +11,7 @@ import numpy as np
 from rebalance_core.model.times import SECOND_MS
 from rebalance_core.planning.autoscale.closed_loop import FIGURES, Question, Replayed
 from rebalance_core.planning.autoscale.hpa import Floats
-from rebalance_core.planning.autoscale.policy import Policy
-from rebalance_core.planning.autoscale.recorded_replicas import NAME as RECORDED
+from rebalance_core.planning.autoscale.policy import RECORDED, Policy
 from rebalance_core.planning.autoscale.scaled_group import ScaledGroup
 
 Row = dict[str, Any]

@@ -108,7 +108,7 @@ def test_what_waits_in_a_queue_that_is_taken_is_behind_what_the_taker_has_pulled
 
 def test_recorded_replicas_change_in_their_own_second() -> None:
     changes = ((0, 2), (61, 4), (121, 8), (131, 4), (400, 3))
-    recorded = Policy("recorded", RECORDED, changes=changes)
+    recorded = Policy(RECORDED, RECORDED, changes=changes)
     load = [300.0] * 2 + [1_500.0] * 2 + [300.0] * 3
     made = run([HPA, fixed(4), recorded], load)
     steps = [(s.at_s, s.before, s.after) for s in made.steps if s.policy == 2 and not s.seed]
