@@ -1,14 +1,16 @@
 """Scalers that ran on a live cluster, against replays of what they were given."""
 
+from collections import Counter
 from collections.abc import Callable
 
 import pytest
 
+from rebalance_core.planning.rollout.futures import draw_of
 from tests.recordings.figures_page import PAGE
 from tests.recordings.scalers import compared
 from tests.recordings.scalers.__main__ import MARKS, table_lines
 from tests.recordings.scalers.compared import Compared
-from tests.recordings.scalers.runs import NAMES, Run, recorded
+from tests.recordings.scalers.runs import NAMES, SEEDS, Run, recorded
 
 pytestmark = [pytest.mark.conformance, pytest.mark.timeout(300)]
 
@@ -47,6 +49,11 @@ def test_what_is_read_again_is_among_the_futures(name: str) -> None:
     assert again.is_likely == (name not in OUTSIDE), (again.measured, again.range)
     low, high = AGAIN_OUTSIDE if name in OUTSIDE else AGAIN
     assert low < again.error + 1 < high
+
+
+def test_few_futures_share_a_draw() -> None:
+    shared = Counter(Counter(map(draw_of, SEEDS)).values())
+    assert shared == {1: 10, 2: 8, 3: 8}
 
 
 def _in_order(figure: Callable[[Run], Compared]) -> tuple[list[str], list[str]]:

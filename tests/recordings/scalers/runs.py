@@ -26,7 +26,7 @@ from tests.recordings.tables import histories, rows
 RUNS = Path(__file__).parent / "runs"
 NAMES = sorted(path.name for path in RUNS.iterdir())
 SEEDS = range(0, 4_500, 90)
-"""Fifty futures, of which few share a draw of addresses and starts."""
+"""Fifty futures with 26 draws of addresses and starts, each of one to three futures."""
 
 
 @dataclass(frozen=True, slots=True)
