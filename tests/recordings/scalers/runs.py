@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from rebalance_core.model.times import SECOND_MS
 from rebalance_core.planning.autoscale.closed_loop import Question, Replayed, replay
@@ -20,6 +19,7 @@ from rebalance_core.planning.autoscale.scaled_group import (
 )
 from rebalance_core.planning.rollout.futures import deployed_group
 from rebalance_core.planning.scenario.pods import Start
+from rebalance_core.process.autoscale import read_arrivals
 from rebalance_core.synthetic.draws import Draws
 from tests.recordings.tables import histories, rows
 
@@ -92,23 +92,10 @@ def recorded(name: str) -> Run:
     tables = {path.stem: rows(path) for path in folder.glob("*.jsonl")}
     tables["cluster_events"] = [e for e in tables["cluster_events"] if e["event_ms"] < begin_ms]
     (history,) = histories(tables | {"queue_offsets": [], "committed_offsets": []})
-    arrivals: list[dict[str, Any]] = [
-        {
-            "cluster": None,
-            "from_ms": int(row["from_ms"]),
-            "to_ms": int(row["to_ms"]),
-            "topic": row["topic"],
-            "broker_name": row["broker_name"] or None,
-            "queue_id": int(row["queue_id"]) if row["queue_id"] else None,
-            "messages_per_second": float(row["messages_per_second"]),
-            "low": None,
-            "high": None,
-        }
-        for row in table(name, "arrivals")
-    ]
+    arrivals = arrivals_by_topic(read_arrivals(str(folder / "arrivals.csv")).to_pylist())
     service_ms = float(truth["service_ms"])
     service = Service((service_ms,) * 3, int(truth["threads"]))
-    scaled = Workload(arrivals_by_topic(arrivals), {}, service).of(deployed_group(history), [])
+    scaled = Workload(arrivals, {}, service).of(deployed_group(history), [])
     assert scaled.reason is None, scaled.reason
     stated = parse_policy((folder / "policy.toml").read_text(), "policy.toml")
     steps = tuple(
