@@ -10,7 +10,7 @@ from tests.recordings.figures_page import PAGE
 from tests.recordings.scalers import compared
 from tests.recordings.scalers.__main__ import MARKS, table_lines
 from tests.recordings.scalers.compared import Compared
-from tests.recordings.scalers.runs import NAMES, SEEDS, Run, recorded
+from tests.recordings.scalers.runs import NAMES, SEEDS, Run, recorded, table
 
 pytestmark = [pytest.mark.conformance, pytest.mark.timeout(300)]
 
@@ -54,6 +54,21 @@ def test_what_is_read_again_is_among_the_futures(name: str) -> None:
 def test_few_futures_share_a_draw() -> None:
     shared = Counter(Counter(map(draw_of, SEEDS)).values())
     assert shared == {1: 10, 2: 8, 3: 8}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_truth_is_what_the_other_files_show(name: str) -> None:
+    truth, seconds = recorded(name).truth, table(name, "lag")
+    lag = [int(each["sent"]) - int(each["read"]) for each in seconds]
+    assert len(lag) == truth["seconds"] + 1
+    assert int(seconds[-1]["sent"]) == truth["messages"]
+    # truth has every message at its own time, the file every second
+    assert sum(lag) == pytest.approx(truth["lag_message_s"], rel=1e-3)
+    assert max(lag) == truth["lag_max"]
+    assert lag[-1] == pytest.approx(truth["unread"], abs=2)
+    again = table(name, "copies")
+    assert len(again) == truth["read_again"]
+    assert all(int(each["first_read_ms"]) <= int(each["read_again_ms"]) for each in again)
 
 
 def _in_order(figure: Callable[[Run], Compared]) -> tuple[list[str], list[str]]:
