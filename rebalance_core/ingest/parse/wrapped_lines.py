@@ -177,8 +177,10 @@ def _csv(line: str) -> CarriedLine | None:
 
 
 def _begins_a_line(text: str) -> bool:
-    own = _OWN_OF_SERVER.match(text) or _OWN_OF_CLIENT.match(text)
-    return bool(own) or (" " in text and bool(_DATED.match(text)) and moment(text) is None)
+    if _OWN_OF_SERVER.match(text) or _OWN_OF_CLIENT.match(text):
+        return True
+    date = _DATED.match(text)
+    return date is not None and " " in text[date.end() :].strip()
 
 
 CSV = "CSV of a search engine"
@@ -358,7 +360,7 @@ class Unwrapper:
             Unreadable: the line is another container's than those before.
         """
         text = text.strip(LINE_ENDS)
-        if CSV in self.wrapping.carriers:
+        if self.wrapping.carriers[:1] == (CSV,):
             yield from self._rows(text, source)
         else:
             yield from self._carried(text, source)

@@ -19,10 +19,7 @@ from rebalance_core.report.plots.strategy_points import DOTS
 TITLE = "How long a rollout takes, and what it costs"
 COLUMNS = ("plan_id", "finish_s_p50", "no_owner_queue_seconds", "on_front", "within_budget")
 BAR = ("finish_s_p5", "finish_s_p95", "cost_p5", "cost_p95")
-DEFAULTS = {
-    "read_again": None, "cost": None, "consumer_group": None, "futures": None,
-    **dict.fromkeys(BAR),
-}  # fmt: skip
+DEFAULTS: dict[str, Any] = dict.fromkeys(("read_again", "cost", "consumer_group", "futures", *BAR))
 WHAT = {
     "cost": "cost",
     "read_again": "messages read again",

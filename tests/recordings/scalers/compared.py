@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,9 +98,14 @@ def partners(some: Sequence[Step], others: Sequence[Step]) -> int:
     for one in some:
         near = [o for o in left if abs(o.at_s - one.at_s) <= SYNC_S and _up(o) == _up(one)]
         if near:
-            left.remove(min(near, key=lambda o, at=one.at_s: (abs(o.at_s - at), o.at_s)))  # type: ignore[misc]
+            left.remove(min(near, key=partial(_distance, one)))
             count += 1
     return count
+
+
+def _distance(one: Step, other: Step) -> tuple[float, float]:
+    """Return the key by which the nearest step is chosen, of two the earlier one."""
+    return abs(other.at_s - one.at_s), other.at_s
 
 
 def _up(step: Step) -> bool:

@@ -142,7 +142,10 @@ def test_rows_of_a_search_engine_s_table() -> None:
     assert inside(unquoted, client=False) == [SERVER.partition(",")[0]]
     first = f'"{SERVER}","broker-0"'
     assert inside(first, client=False) == [SERVER]
-    assert inside(SERVER + ",x", client=False) == [SERVER + ",x"], "a line with a comma"
+    for line in (SERVER + ",x", "INFO,2026-11-21 11:28:54.663,main,new consumer connected"):
+        assert inside(line, client=False) == [line], "no row of a table"
+    dated = '"7","2026-11-21 11:28:54.663 [main] INFO x - suspend this consumer, g"'
+    assert inside(dated) == ["2026-11-21 11:28:54,663 INFO wrapped - suspend this consumer, g"]
 
 
 def test_a_quoted_message_has_its_further_lines_and_quotes() -> None:

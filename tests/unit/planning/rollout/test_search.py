@@ -107,9 +107,20 @@ def test_without_a_second_step_no_pause_and_no_order_matter() -> None:
 @pytest.mark.parametrize("change", ["restart", "upgrade=5.4.0", "switch-strategy=AVG_BY_CIRCLE"])
 def test_the_scenario_that_is_written_is_the_one_that_was_searched(change: str) -> None:
     plan = RolloutPlan(
-        "25%", 1, 2_500, "last_first", 15_000, -1_000, False, "kept", 3_500, 2_000, 500, 20_000,
+        surge="25%",
+        unavailable=1,
+        pause_ms=2_500,
+        order="last_first",
+        down_ms=15_000,
+        ready=-1_000,
+        graceful=False,
+        address="kept",
+        spread_ms=3_500,
+        min_ready_ms=2_000,
+        pre_stop_ms=500,
+        grace_ms=20_000,
         suspend_ms=4_000,
-    )  # fmt: skip
+    )
     mistakes: list[str] = []
     read = parse_scenario(plan.as_toml(change, "order-*"), "rollout.toml", mistakes)
     assert mistakes == []
