@@ -19,7 +19,12 @@ ENVIRONMENTS = TREE / ".venv-sparks"
 REPORTS = TREE / "out/test-sparks"
 SUITES = {
     "jobs": ["tests/jobs/test_both_places.py"],
-    "lines": ["tests/spark/test_read.py", "tests/spark/test_checks_agree.py"],
+    "lines": [
+        "tests/spark/test_read.py",
+        "tests/spark/test_checks_agree.py",
+        "tests/spark/test_ingest.py::test_lines_of_a_frame_are_a_collection",
+        "tests/spark/test_ingest.py::test_a_collection_is_a_data_source",
+    ],
     "functions": [],
     "Connect": ["tests/spark/test_connect.py"],
 }

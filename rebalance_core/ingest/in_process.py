@@ -183,11 +183,22 @@ def read_file(reader: FileReader, place: FileToRead) -> Iterator[Evidence | Unre
     Raises:
         OSError: The object store failed; no file is refused for that.
     """
-    try:
-        if not reader.file.is_log:
+
+    def stated() -> Iterator[Evidence | Unread]:
+        if reader.file.is_log:
+            yield from _read_log(reader, _blocks(reader.file, place))
+        else:
             yield from reader.read_document(decoded(place.read_bytes()))
-            return
-        yield from _read_log(reader, _blocks(reader.file, place))
+
+    yield from _or_refused(reader, stated())
+
+
+def _or_refused(
+    reader: FileReader, stated: Iterable[Evidence | Unread]
+) -> Iterator[Evidence | Unread]:
+    """Yield what a file states, and its refusal if it cannot be read on."""
+    try:
+        yield from stated
     except Unreadable as refusal:
         yield reader.refuse(refusal)
     except OSError as error:
@@ -229,20 +240,16 @@ def read_range(
         OSError: as of `read_file`.
     """
     reader.stats.begins = start
-    done = 0
-    try:
+
+    def stated() -> Iterator[Evidence | Unread]:
+        done = 0
         with place.open(max(0, start - 1)) as opened:
             for block in blocks_of(_Lines(opened, start, size), size, gzipped=False):
                 lines = lines_in(block)
                 yield from reader.read_lines(lines, done, start)
                 done += len(lines)
-    except Unreadable as refusal:
-        yield reader.refuse(refusal)
-    except OSError as error:
-        if is_of_store(error):
-            raise
-        why = f"cannot be read: {error.strerror or error}"
-        yield reader.refuse(Unreadable("UNREADABLE_FILE", why))
+
+    yield from _or_refused(reader, stated())
 
 
 class _Lines:

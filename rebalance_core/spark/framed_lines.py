@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable, Iterator
 from io import BytesIO
 from typing import BinaryIO
@@ -9,6 +10,7 @@ from typing import BinaryIO
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
+from pyspark.sql.types import IntegralType, StringType
 
 from rebalance_core.ingest import in_process
 from rebalance_core.ingest.collection_settings import SETTINGS_NAME
@@ -19,9 +21,9 @@ from rebalance_core.model.errors import InputRefused
 from rebalance_core.spark.sources import rows_of
 
 COLUMNS = ("file", "number", "line")
-_TYPES = ("string", "bigint", "string")
-_HEAD_LINES = 200
-"""Lines that identify a file."""
+_TYPES = ("a string", "an integer", "a string")
+_HEAD_LINES = 1_000
+"""Lines that identify a file; a getBrokerConfig names the broker after some 230."""
 
 
 class FramedLines:
@@ -43,7 +45,7 @@ class FramedLines:
             name: The path of a file; empty: the folder.
 
         Raises:
-            InputRefused: A column is missing.
+            InputRefused: A column is missing, appears twice or has another type.
         """
         missing = [column for column in COLUMNS if column not in lines.columns]
         if missing:
@@ -51,10 +53,14 @@ class FramedLines:
                 f"the lines lack the column(s) {', '.join(missing)}; they have "
                 f"{', '.join(lines.columns)}"
             )
+        for column, kind in zip(COLUMNS, _TYPES, strict=True):
+            if lines.columns.count(column) > 1:
+                raise InputRefused(f"the lines have the column {column} twice")
+            has = lines.schema[column].dataType
+            if not isinstance(has, IntegralType if column == "number" else StringType):
+                raise InputRefused(f"{column} of the lines is {has.simpleString()}, not {kind}")
         self._settings, self.path = settings, name
-        self.lines = lines.select(
-            *(sf.col(name).cast(kind) for name, kind in zip(COLUMNS, _TYPES, strict=True))
-        )
+        self.lines = lines.select(*COLUMNS).withColumn("number", sf.col("number").cast("bigint"))
         self.url = name or "lines"
         self._heads: dict[str, bytes] = {}
 
@@ -68,21 +74,35 @@ class FramedLines:
         return file
 
     def sizes(self) -> list[tuple[str, int]]:
-        """Return path and bytes of every file, sorted, at the cost of one pass over the lines."""
+        """Return path and bytes of every file, sorted, at the cost of one pass over the lines.
+
+        Raises:
+            InputRefused: A line has no file or no number, or a number stands twice in a file.
+        """
         octets = sf.sum(sf.octet_length("line") + 1)
         first = sf.collect_list(sf.when(sf.col("turn") <= _HEAD_LINES, sf.struct("turn", "line")))
         in_order = self.lines.selectExpr(
             "*", "row_number() OVER (PARTITION BY file ORDER BY number) AS turn"
         )
-        rows = rows_of(in_order.groupBy("file").agg(octets.alias("octets"), first.alias("first")))
+        unordered = sf.count("*") != sf.count_distinct("number")
+        columns = (octets.alias("octets"), first.alias("first"), unordered.alias("unordered"))
+        rows = rows_of(in_order.groupBy("file").agg(*columns))
         for row in rows:
+            if row["file"] is None:
+                raise InputRefused("a line has no file")
+            if row["unordered"]:
+                raise InputRefused(
+                    f"the lines of {row['file']} have no order: numbers are missing or repeated"
+                )
             lines = [each["line"] for each in sorted(row["first"], key=lambda each: each["turn"])]
             self._heads[row["file"]] = _joined(lines)
         return sorted((row["file"], int(row["octets"])) for row in rows)
 
     def head(self, size: int) -> bytes:
-        """Return the first bytes of the file."""
+        """Return the first bytes of the file; raise `FileNotFoundError` without settings."""
         if self.path == SETTINGS_NAME:
+            if not self._settings:
+                raise FileNotFoundError(errno.ENOENT, "no such file", str(self))
             return self._settings.encode()[:size]
         return self._heads.get(self.path, b"")[:size]
 

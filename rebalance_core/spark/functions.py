@@ -212,8 +212,7 @@ def allocate_by_group(frame: DataFrame, strategy: Any) -> DataFrame:
     of_topic = sf.filter(
         "queues", lambda queue: sf.coalesce(queue["topic"] == sf.col("topic"), sf.lit(True))
     )
-    constant = strategy if _constants(strategy) else "strategy"
-    owners = rmq_allocate(constant, "queues", "client_ids")
+    owners = rmq_allocate("strategy", "queues", "client_ids")
     return (
         frame.select(
             *keys,

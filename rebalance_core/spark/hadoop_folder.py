@@ -129,10 +129,15 @@ class HadoopPlace:
     def sizes(self) -> list[tuple[str, int]]:
         """Return path below this folder and bytes of every file in it, sorted; none if it is not
         there.
+
+        Raises:
+            NotADirectoryError: It is a file.
         """
         with _os_errors():
             if not self._files.exists(self._path):
                 return []
+            if not self._files.getFileStatus(self._path).isDirectory():
+                raise NotADirectoryError(errno.ENOTDIR, "is a file; name the folder", str(self))
             below = len(self.qualified.rstrip("/")) + 1
             listed, found = self._files.listFiles(self._path, True), []
             while listed.hasNext():

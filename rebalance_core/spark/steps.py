@@ -41,7 +41,7 @@ from rebalance_core.engine.group_steps import (
 from rebalance_core.engine.ledger_pass import with_empty_events_if_missing
 from rebalance_core.ingest.collection import open_collection
 from rebalance_core.kernels.table_columns import COMMITS, EVENTS, GROUPS, OFFSETS
-from rebalance_core.model.errors import InputRefused
+from rebalance_core.model.errors import InputRefused, UsageError
 from rebalance_core.spark.checks import KeyTask, checked_chunks
 from rebalance_core.spark.framed_lines import FramedLines
 from rebalance_core.spark.ingest import collection_at, ingested_tables
@@ -121,9 +121,15 @@ def read_logs(
         settings: Of a frame: the text of ``collection.toml``, as ``cluster = "NAME"``.
 
     Raises:
-        InputRefused: There is no such folder, no settings or nothing to read.
+        InputRefused: There is no such folder, no name of a cluster or nothing to read; lines have
+            no order.
+        UsageError: A folder, which has its own settings, is given with others.
     """
     if isinstance(collection, str | PathLike):
+        if settings:
+            raise UsageError(
+                "settings belong to a frame of lines; a folder has its own collection.toml"
+            )
         opened = collection_at(spark, fspath(collection))
     else:
         opened = open_collection(FramedLines(collection, settings))

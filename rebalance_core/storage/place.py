@@ -352,7 +352,7 @@ def place_of(location: Location) -> Place:
     if is_local(text):
         path = str(local_path(text).absolute())
         return LocalPlace(path, path, LocalAccess())
-    uri = _URI.fullmatch(text.rstrip("/"))
+    uri = _URI.fullmatch(text.rstrip("/")) or _URI.fullmatch(text)
     maker = None if uri is None else _MAKERS.get(uri["scheme"].lower())
     if uri is None or maker is None:
         raise NotReached(f"{without_user(text)}: without Spark only {reachable()} can be reached")

@@ -17,10 +17,11 @@ from rebalance_core.ingest.collection import Collection, open_collection
 from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.ingest.opening_evidence import OpeningEvidence, with_opening
 from rebalance_core.ingest.parse import log_blocks
-from rebalance_core.model.errors import InputRefused, StoreFailed
+from rebalance_core.model.errors import InputRefused, StoreFailed, UsageError
 from rebalance_core.process.ingest import ingest_and_write
 from rebalance_core.process.runtime import HERE, Runtime
 from rebalance_core.spark.collection_files import refuse_unread
+from rebalance_core.spark.framed_lines import FramedLines
 from rebalance_core.spark.hadoop_folder import HadoopPlace, _os_errors
 from rebalance_core.spark.ingest import ingest, ingested_tables
 from rebalance_core.spark.runtime import SparkRuntime
@@ -311,8 +312,43 @@ def test_lines_of_a_frame_are_a_collection(spark: "SparkSession", tmp_path: Path
     assert events.where("settings IS NOT NULL").count() > 0
     with pytest.raises(InputRefused, match=r"lack the column\(s\) number; they have file, line"):
         read_logs(spark, lines.drop("number"), settings)
-    with pytest.raises(InputRefused, match="cluster"):
-        read_logs(spark, lines)
+    with pytest.raises(InputRefused, match=r"collection\.toml is missing"):
+        read_logs(spark, lines.where("file NOT LIKE 'mqadmin/%'"))
+    with pytest.raises(UsageError, match="a folder has its own"):
+        read_logs(spark, folder, settings)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"number": "CAST(NULL AS INT)"}, "have no order: numbers are missing or repeated"),
+        ({"number": "7"}, "have no order: numbers are missing or repeated"),
+        ({"number": "CAST(number AS STRING)"}, "number of the lines is string, not an integer"),
+        ({"line": "array(line)"}, r"line of the lines is array<string>, not a string"),
+        ({"file": "CAST(NULL AS STRING)"}, "a line has no file"),
+    ],
+)
+def test_lines_without_a_place_or_order_are_refused(
+    spark: "SparkSession", change: dict[str, str], said: str
+) -> None:
+    rows = [("mqadmin/1795231765847-clusterList.txt", number, "x") for number in range(3)]
+    lines = spark.createDataFrame(rows, "file string, number int, line string")
+    changed = lines.selectExpr(*(f"{change.get(c, c)} AS {c}" for c in lines.columns))
+    with pytest.raises(InputRefused, match=said):
+        read_logs(spark, changed, 'cluster = "C"')
+    with pytest.raises(InputRefused, match="have the column line twice"):
+        read_logs(spark, lines.selectExpr("*", "line"), 'cluster = "C"')
+
+
+def test_a_dump_of_a_frame_names_the_cluster_and_brokers(spark: "SparkSession") -> None:
+    """As far down as a getBrokerConfig names them."""
+    name = "mqadmin/1795231765847-getBrokerConfig.txt"
+    text = ["====10.9.0.1:10911====", *(f"setting{n}= x" for n in range(300))]
+    text += ["brokerClusterName= C", "brokerName= b-one"]
+    rows = [(name, number, line) for number, line in enumerate(text)]
+    lines = FramedLines(spark.createDataFrame(rows, "file string, number int, line string"), "")
+    opened = open_collection(lines)
+    assert (opened.settings.cluster, opened.dumped_brokers) == ("C", ("b-one",))
 
 
 @pytest.mark.skipif(pyspark.__version__ < "4", reason="from Spark 4.0 on")
@@ -344,6 +380,11 @@ def of_hadoop(spark: "SparkSession", tmp_path: Path) -> HadoopPlace:
 
 
 SKIPPED = "clients/c2/_app.log"
+
+
+def test_a_file_behind_hadoop_is_no_collection(of_hadoop: HadoopPlace) -> None:
+    with pytest.raises(InputRefused, match="is a file; name the folder"):
+        open_collection(of_hadoop / "collection.toml")
 
 
 def refusals(session: "SparkSession", collection: Collection) -> dict[str, str]:

@@ -18,6 +18,10 @@ _CAUSED_BY = "Caused by: "
 _CALLING = "An error occurred while calling"
 
 
+ADD_CONNECTOR = (
+    "Spark lacks the connector of that store: add its jar (spark.jars.packages), or copy the files "
+    "to a local folder"
+)
 _HINTS = (
     ("PATH_NOT_FOUND", ExitCode.INPUT_REFUSED, f"check the input paths; {SHARE_IT}"),
     ("UNABLE_TO_INFER_SCHEMA", ExitCode.INPUT_REFUSED, "the input has no file in that format"),
@@ -43,12 +47,8 @@ _HINTS = (
         ExitCode.STORE_FAILED,
         "executors reach the store with the driver's AWS_… variables, or else with their own roles",
     ),
-    (
-        "No FileSystem for scheme",
-        ExitCode.USAGE,
-        "Spark lacks the connector of that store: add its jar (spark.jars.packages), or copy the "
-        "files to a local folder",
-    ),
+    ("No FileSystem for scheme", ExitCode.USAGE, ADD_CONNECTOR),
+    ("ClassNotFoundException: Class org.apache.hadoop.fs.", ExitCode.USAGE, ADD_CONNECTOR),
     ("FileNotFoundError", ExitCode.USAGE, SHARE_IT),
     ("CONNECT_URL_NOT_SET", ExitCode.USAGE, "name the server: --master sc://HOST:PORT"),
     ("UnknownHostException", ExitCode.USAGE, "no such host: check the address"),

@@ -45,6 +45,7 @@ def test_both_schemes_of_s3_are_one() -> None:
     ("location", "why"),
     [
         ("s3a:///x", "names no bucket; write s3a://BUCKET/FOLDER"),
+        ("s3://", "names no bucket; write s3://BUCKET/FOLDER"),
         ("s3a://me:mine@b/x", r"s3a://\*\*\*@b/x: keep keys out of addresses"),
         ("hdfs://h:port/x", "write hdfs://HOST:PORT/FOLDER"),
     ],

@@ -89,6 +89,11 @@ Caused by: java.io.IOException: stream
         ),
         ("java.io.IOException: No space left on device", "java.io.IOException: No space", 2),
         ('No FileSystem for scheme "s3"', 'No FileSystem for scheme "s3"', 2),
+        (
+            "java.lang.ClassNotFoundException: Class org.apache.hadoop.fs.gs.X not found",
+            "java.lang.ClassNotFoundException: Class org.apache.hadoop.fs.gs.X",
+            2,
+        ),
         ("java.net.UnknownHostException: nn", "java.net.UnknownHostException: nn", 2),
         ("", "Spark gave no message", 1),
         (
