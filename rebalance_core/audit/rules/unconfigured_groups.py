@@ -1,9 +1,13 @@
 """Groups that no broker has, or that came back after they were deleted."""
 
-from collections.abc import Iterator
-from typing import Literal
+from __future__ import annotations
 
-from rebalance_core.audit import dumps
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Literal
+
+from rebalance_core.audit import dumps, unknowns
+from rebalance_core.audit.coverage import CLIENT_SILENT_MS
+from rebalance_core.audit.evidence import end_of
 from rebalance_core.audit.group_snapshot import (
     Finding,
     GroupSnapshot,
@@ -18,8 +22,16 @@ from rebalance_core.audit.topic_settings import (
     lacks_configuration,
     subscribed_topics,
 )
+from rebalance_core.model.timeline import Unknown
 from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import (
+        ClientTopicFact,
+        NoMemberListFact,
+        NotInMemberListFact,
+    )
 
 TROUBLES: tuple[Literal["NO_MEMBER_LIST", "NOT_IN_MEMBER_LIST"], ...] = (
     "NO_MEMBER_LIST",
@@ -59,6 +71,8 @@ def find_missing(group: GroupSnapshot) -> Iterator[Finding]:
     )
     troubles = [fact for kind in TROUBLES for fact in group.facts[kind]]
     over = recovery(group, troubles) if troubles and not group.members else None
+    last = max(asked, key=lambda fact: fact["last_ms"], default=None)
+    stopped = last is not None and last["last_ms"] < end_of(group) - CLIENT_SILENT_MS
     yield Finding(
         f"Clients of the group run ({listed(ids, 3) or 'unnamed'}), and none of "
         f"{listed(brokers, 5)}, which have its topics, has it in subscriptionGroup.json.",
@@ -66,7 +80,14 @@ def find_missing(group: GroupSnapshot) -> Iterator[Finding]:
         first_ms=min(begins),
         last_ms=over.at_ms if over else None,
         ended_by=over.shown_by if over else "",
+        unknown=_log_ended(last) if last and stopped and not group.members else None,
     )
+
+
+def _log_ended(last: ClientTopicFact | NoMemberListFact | NotInMemberListFact) -> Unknown:
+    """Return the gap after a client's last line about its group: it may have stopped then."""
+    log = last["details"]["log"] if last["kind"] == "NO_MEMBER_LIST" else ""
+    return unknowns.client_log(last["client_id"] or log).ended(last["last_ms"])
 
 
 def _is_present(group: GroupSnapshot) -> bool:

@@ -323,6 +323,18 @@ def test_a_client_whose_log_goes_on_without_the_group_was_mended() -> None:
         assert severities(MISSING, replace(group, run=run)) == [severity]
 
 
+def test_a_client_whose_log_ended_before_the_collection_may_have_stopped() -> None:
+    for client_id, host in (("x", "x"), (None, "app")):
+        asked = fact("NO_MEMBER_LIST", 100, 600, 25, topic="T", client_id=client_id, log="app")
+        dumped = fact("DUMP", 990, command="consumerConnection")
+        for until, sure in ((990, True), (941, True), (939, False)):
+            last = asked | {"last_ms": ms(until)}
+            (one,) = findings_of(MISSING, snapshot_of(topic(), facts=[last, dumped]))
+            assert (one.unknown is None) == sure, until
+        assert one.unknown is not None
+        assert f"the rocketmq_client.log of {host} that was collected ends" in one.unknown.why
+
+
 def test_configured_not_collected_or_just_begun() -> None:
     assert findings_of(MISSING, snapshot_of(*ONE, facts=[CONFIG])) == []
     assert findings_of(MISSING, snapshot_of(*ONE, stores=("b",))) == []
