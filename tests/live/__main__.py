@@ -295,7 +295,8 @@ def live(lab: Path, work: Path) -> list[str]:
         time.sleep(SETTLED_SECONDS)
         cluster.send("Left", 50)
         cluster.send("Order", 20)
-        time.sleep(20)
+        # brokers notify members of g-sub at each heartbeat: a storm needs several
+        time.sleep(SETTLED_SECONDS)
         nights.night(clients, NIGHTS[0])
 
         _kill(cluster, "fine-2")
