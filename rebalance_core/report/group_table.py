@@ -10,11 +10,15 @@ from rebalance_core.model.verdicts import (
     DIFFERS,
     ERROR,
     FALLS_BEHIND,
+    IDLE,
     INFO,
     OFFLINE,
+    OK,
+    TROUBLE,
     UNKNOWN,
     UNSTABLE,
     WARNING,
+    Health,
 )
 from rebalance_core.report.visible import visible
 
@@ -26,6 +30,8 @@ GroupName = tuple[str, str]
 ANCHOR = "group-"
 SLOW = ("COMMIT_STANDS_STILL", FALLS_BEHIND)
 """Rules for queues that a group holds but does not read, or reads too slowly."""
+HEALTH_ORDER: tuple[Health, ...] = (*TROUBLE, UNKNOWN, OFFLINE, IDLE, OK)
+"""The values of health, the worst first, as a click on the column sorts them."""
 WORST_VERDICTS = (DIFFERS, UNKNOWN, UNSTABLE, OFFLINE)
 
 
@@ -77,7 +83,7 @@ class GroupRow:
     def found(self) -> str:
         """The open findings above INFO, in words; empty if there are none."""
         counts = ((self.errors, ERROR), (self.warnings, WARNING))
-        return ", ".join(f"{count:,} {word}" for count, word in counts if count)
+        return ", ".join(f"{count:,}\u00a0{word}" for count, word in counts if count)
 
 
 def group_rows(

@@ -19,7 +19,7 @@ from rebalance_core.model.file_statuses import FILE_STATUSES, NOT_UNDERSTOOD, RE
 from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import INCOMPLETE, INFO, WORST_FIRST
 from rebalance_core.report.audit_report import AuditReport, ShownFinding
-from rebalance_core.report.group_table import GroupName, anchors, href
+from rebalance_core.report.group_table import HEALTH_ORDER, GroupName, anchors, href
 from rebalance_core.report.group_timeline import TimelineSvg, draw_timeline
 from rebalance_core.report.loss_table import LOSSES_ON_PAGE
 from rebalance_core.report.painting import balance_line, group_bar
@@ -332,6 +332,7 @@ def page_facts(report: AuditReport) -> Mapping[str, Any]:
         "new_keys": frozenset(f.key for f in new),
         "group_bar": group_bar(report.groups),
         "judged": [row for row in report.group_rows if not row.built_in],
+        "health_order": HEALTH_ORDER,
         "built_in": [row for row in report.group_rows if row.built_in],
         "servers_on_page": SERVERS_ON_PAGE,
         "losses_on_page": LOSSES_ON_PAGE,

@@ -10,18 +10,24 @@
     rows.forEach((row, at) => { row.hidden = !words.every((word) => texts[at].includes(word)); });
     status.textContent = `${rows.filter((row) => !row.hidden).length} of ${rows.length}`;
   };
-  const value = (cell) => {
-    const text = cell.dataset.v ?? cell.textContent.replaceAll(",", "").trim();
-    return text === "" || text === "–" ? -1 : isNaN(text) ? text : Number(text);
+  const unknown = -1, found = /^(?:(\d+)\sERROR)?\s?(?:(\d+)\sWARNING)?$/;
+  const value = (cell, order) => {
+    const text = cell.textContent.replaceAll(",", "").trim();
+    if (text === "" || text === "–") return unknown;
+    if (order) return order.indexOf(text);
+    const [, errors = 0, warnings = 0] = found.exec(text) ?? [];
+    if (errors || warnings) return errors * 1e5 + Number(warnings);
+    return isNaN(text) ? text : Number(text);
   };
   const compare = (a, b) => typeof a === "number" && typeof b === "number" ? a - b
-    : a === -1 ? -1 : b === -1 ? 1 : String(a).localeCompare(String(b), "en");
+    : a === unknown ? -1 : b === unknown ? 1 : String(a).localeCompare(String(b), "en");
   const sort = (head, at) => {
-    const ways = at > 1 ? ["descending", "ascending"] : ["ascending", "descending"];
+    const ways = "most" in head.dataset ? ["descending", "ascending"] : ["ascending", "descending"];
     const way = head.ariaSort === ways[0] ? ways[1] : ways[0];
+    const order = head.dataset.order?.split(" ");
     heads.forEach((one) => one.removeAttribute("aria-sort"));
     head.ariaSort = way;
-    const keyed = rows.map((row) => [value(row.cells[at]), row]);
+    const keyed = rows.map((row) => [value(row.cells[at], order), row]);
     keyed.sort((a, b) => (way === "ascending" ? 1 : -1) * compare(a[0], b[0]));
     body.append(...keyed.map((pair) => pair[1]));
   };

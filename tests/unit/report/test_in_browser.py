@@ -69,16 +69,53 @@ def test_the_table_is_filtered_by_any_word_of_a_row(tab: Browser, tmp_path: Path
 
 def test_a_column_is_sorted_by_numbers_one_way_and_the_other(tab: Browser, tmp_path: Path) -> None:
     opened(tab, tmp_path, three_groups())
-    click = "document.querySelectorAll('.sortable th button')[{}].click()"
-    tab.run(click.format(4))  # behind: the most first, unknown last
+    tab.run(click("unread"))  # the most first, unknown last
     assert tab.run(SHOWN) == ["pay", "g1", "%RETRY% and #"]
-    tab.run(click.format(4))
+    tab.run(click("unread"))
     assert tab.run(SHOWN) == ["%RETRY% and #", "g1", "pay"]
-    tab.run(click.format(0))
+    tab.run(click("group"))
     assert tab.run(SHOWN) == ["%RETRY% and #", "g1", "pay"]
-    tab.run(click.format(2))
+    tab.run(click("members"))
     assert tab.run(SHOWN) == ["pay", "%RETRY% and #", "g1"]
     assert tab.run("document.querySelectorAll('[aria-sort]').length") == 1
+
+
+def test_columns_of_words_and_of_findings_are_sorted_by_what_they_mean(
+    tab: Browser, tmp_path: Path
+) -> None:
+    rows = (
+        GroupRow("", "fine", "EQUAL", health="OK", warnings=12),
+        GroupRow("", "bad", "UNKNOWN", health="UNREAD", errors=1_200, warnings=3),
+        GroupRow("", "slow", "DIFFERS", health="BEHIND", errors=20),
+    )
+    opened(tab, tmp_path, replace(busy_report(), group_rows=rows))
+    tab.run(click("health"))  # the worst first, not by the alphabet
+    assert tab.run(SHOWN) == ["bad", "slow", "fine"]
+    tab.run(click("findings"))
+    assert tab.run(SHOWN) == ["bad", "slow", "fine"]
+    tab.run(click("findings"))
+    assert tab.run(SHOWN) == ["fine", "slow", "bad"]
+    tab.run(click("owners"))
+    assert tab.run(SHOWN) == ["slow", "fine", "bad"]
+
+
+def click(column: str) -> str:
+    """The script that sorts by the column of this name."""
+    heads = "[...document.querySelectorAll('.sortable th button')]"
+    return f"{heads}.find(b => b.textContent === '{column}').click()"
+
+
+def test_a_column_stands_below_its_name(tab: Browser, tmp_path: Path) -> None:
+    opened(tab, tmp_path, three_groups())
+    sides = tab.run(
+        "(() => { const t = document.querySelector('.sortable');"
+        " const side = e => getComputedStyle(e).textAlign.replace('start', 'left');"
+        " return [...t.tHead.rows[0].cells].map((h, i) =>"
+        " [h.textContent, side(h), side(t.tBodies[0].rows[0].cells[i])]); })()"
+    )
+    numbers = {"members", "queues", "unread", "moved"}
+    for name, head, cell in sides:
+        assert head == cell == ("right" if name in numbers else "left"), name
 
 
 def test_an_anchor_opens_its_group(tab: Browser, tmp_path: Path) -> None:

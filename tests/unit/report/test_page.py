@@ -295,7 +295,7 @@ def test_findings_of_several_clusters_are_distinguished() -> None:
     for name, at in (("west", 1), ("east", 2)):
         row = page[page.index(f'<tr id="group-g@{name}"') :]
         assert row[row.index("#timeline-") :].startswith(f'#timeline-{at}"')
-        place = page[page.index(f'<span class="quiet">cluster</span> <bdi>{name}</bdi>') :]
+        place = page[page.index(f"<small>cluster</small> <bdi>{name}</bdi>") :]
         assert place[place.index("#group-") :].startswith(f'#group-g@{name}"')
         assert f"<h3><bdi>{name}</bdi> <bdi>g</bdi>" in page
     assert '<span class="quiet">cluster</span>' not in render_page(busy_report())
