@@ -22,16 +22,30 @@ _WORDS = {
 }
 
 
+_REMEDIES = {
+    LOCK_FAILED: "Find out which client keeps the order lock (STUCK_ORDER_LOCK) and restart it; a "
+    "lock ends 60 s after its last renewal.",
+    NO_OFFSET: "Check in the client's log why the start offset is negative (ConsumeFromWhere, an "
+    "offset store that fails), and that the broker answers QUERY_CONSUMER_OFFSET.",
+    OFFSET_FAILED: "Check that the client reaches the broker's master and may read the group's "
+    "offsets; the exception stands below the line in the client's log.",
+    TOPIC_MISSING: "Create the topic, or correct its name, namespace or the name servers of the "
+    "client; check that topicRoute of the topic answers.",
+}
+
+
 class RefusedStart(NamedTuple):
     """The reason why a client's passes did not take over a queue.
 
     Attributes:
         reason: One of `model.refused_starts`.
         words: The reason as a clause, with its log, count and last time.
+        remedy: What to do.
     """
 
     reason: str
     words: str
+    remedy: str
 
 
 class RefusedStarts:
@@ -86,6 +100,5 @@ def _refused(fact: StartRefusedFact | TopicMissingFact) -> RefusedStart:
     reason = TOPIC_MISSING if fact["kind"] == "TOPIC_MISSING" else fact["details"]["reason"]
     who = fact["client_id"] or f"clients/{fact['details']['log']}"
     times = plural(fact["times"], "time")
-    return RefusedStart(
-        reason, f"passes of {who} {_WORDS[reason]} ({times} until {utc(fact['last_ms'])})"
-    )
+    words = f"passes of {who} {_WORDS[reason]} ({times} until {utc(fact['last_ms'])})"
+    return RefusedStart(reason, words, _REMEDIES[reason])

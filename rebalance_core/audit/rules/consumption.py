@@ -278,7 +278,7 @@ class _Causes:
             )
         refused = self._refused.newest(queue, since_ms)
         if refused is not None:
-            return Cause(refused.words, f"start refused: {refused.reason}")
+            return Cause(refused.words, f"start refused: {refused.reason}", refused.remedy)
         failed = self._failed_pull(row, since_ms)
         if failed is not None:
             return failed
@@ -289,6 +289,8 @@ class _Causes:
                 f"the broker lacks offset {asked} and redirects the client to {sent_to} "
                 f"({plural(illegal['times'], 'time')}, client's log)",
                 "illegal offset",
+                "Find out what happened to the broker's store (COMMITS_ABOVE_END), then reset the "
+                "group's offsets there (resetOffsetByTime).",
             )
         flow = self._flow.get(queue)
         if flow is not None and flow["last_ms"] >= since_ms:
@@ -309,7 +311,12 @@ class _Causes:
             where = f"{address}: " if address and address not in reason else ""
             text = f"pulls of the client fail with {where}{reason} (client's log)"
             if not address or known_address or not self._addresses or self._proxied:
-                return Cause(text, "pulls fail")
+                return Cause(
+                    text,
+                    "pulls fail",
+                    "Clear the reason that the server or the network gives, and check that pulls "
+                    "succeed; the commit moves again by itself.",
+                )
             return Cause(
                 f"{text}, and no broker has that address",
                 "not the address of any broker",

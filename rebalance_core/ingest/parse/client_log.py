@@ -311,7 +311,7 @@ _HEADLESS_WORDS = (
     *TROUBLE_WORDS,
     *lock_and_pop_logs.CLIENT_WORDS,
 )
-WORDS = (*_HEADLESS_WORDS, *_MOVES.values())
+WORDS = (*_HEADLESS_WORDS, *_MOVES.values(), *pull_logs.PASS_WORDS)
 """Every line with a fact has one of these words; any application's log may have `EXCEPTIONS`."""
 
 

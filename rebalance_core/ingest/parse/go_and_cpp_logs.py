@@ -53,6 +53,16 @@ _FAILED = {
     "update offset to broker error": COMMIT,
 }
 """Go clients: a server refused or did not answer a request, with the reason in underlayError."""
+_OF_PASSES = {
+    "remove unnecessary mq because unsubscribed": (
+        "truncateMessageQueueNotMyTopic remove unnecessary mq, {}"
+    ),
+    "do defaultConsumer, add a new mq failed, because lock failed": (
+        "add a new mq failed, {}, because lock failed"
+    ),
+    "do defaultConsumer, add new mq failed": "add new mq failed, {}",
+}
+"""Go clients: a pass gives up or does not take over a queue, in the Java client's words."""
 _FETCH_FAILED = "fetch offset of mq from broker error"
 _NOT_FOUND = "broker response code: 22,"
 
@@ -113,9 +123,8 @@ class Translator:
             listed = ", ".join(_listed(fields.get("cidAll")))
             who = fields.get("consumerId") or ""
             return f"[BUG] ConsumerGroup: {group} The consumerId: {who} not in cidAll: [{listed}]"
-        if said == "remove unnecessary mq because unsubscribed" and queue:
-            what = "truncateMessageQueueNotMyTopic remove unnecessary mq"
-            return f"doRebalance, {group}, {what}, {queue}"
+        if said in _OF_PASSES and queue and group:
+            return f"doRebalance, {group}, {_OF_PASSES[said].format(queue)}"
         if said == _FETCH_FAILED and queue and group:
             why = str(fields.get("underlayError") or "")
             return f"{NO_OFFSET}{group} {queue}" if why.startswith(_NOT_FOUND) else said

@@ -32,6 +32,7 @@ _REFUSED = (
     (", compute offset failed, ", "", OFFSET_FAILED),
 )
 """How the line of a pass continues, how it ends, and why the queue was not taken over."""
+_NO_ROUTE = ", but the topic["
 
 
 def _of_request(message: str) -> LineFields:
@@ -78,7 +79,7 @@ def start_refused(message: str) -> LineFields:
 
 def topic_missing(message: str) -> LineFields:
     """Read ``doRebalance, {group}, but the topic[{topic}] not exist.``."""
-    pieces = between(message, "doRebalance, ", ", but the topic[", "] not exist")
+    pieces = between(message, "doRebalance, ", _NO_ROUTE, "] not exist")
     if pieces is None:
         return log_lines.NOTHING
     return log_lines.named(("group", "topic"), pieces)
@@ -100,4 +101,5 @@ PULL_TEMPLATES: tuple[Template, ...] = (
     ("offset_illegal", _ILLEGAL, _offset_illegal),
     ("unlock_failed", "[WRONG]mq is consuming, so can not unlock it, ", _unlock_failed),
 )
-PULL_WORDS = tuple(words for _, words, _ in PULL_TEMPLATES)
+PASS_WORDS = (*dict.fromkeys(words for words, _, _ in _REFUSED), _NO_ROUTE)
+"""Words within the lines of passes that `start_refused` and `topic_missing` read."""

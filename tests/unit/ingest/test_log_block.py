@@ -186,6 +186,31 @@ def test_a_line_without_a_time_has_that_of_the_line_before() -> None:
         assert piece.at_ms % 60_000 == 32_000
 
 
+QUEUE = "MessageQueue [topic=T, brokerName=a, queueId=3]"
+BY_WORDS_WITHIN = (
+    ("no_member_list", "doRebalance, g T, get consumer id list failed"),
+    (
+        "unsubscribed",
+        f"doRebalance, g, truncateMessageQueueNotMyTopic remove unnecessary mq, {QUEUE}",
+    ),
+    ("queue_taken", f"doRebalance, g, add a new mq, {QUEUE}"),
+    ("queue_given_up", f"doRebalance, g, remove unnecessary mq, {QUEUE}"),
+    ("start_refused", f"doRebalance, g, add a new mq failed, {QUEUE}, because lock failed"),
+    ("start_refused", f"doRebalance, g, add new mq failed, {QUEUE}"),
+    ("start_refused", f"doRebalance, g, compute offset failed, {QUEUE}"),
+    ("topic_missing", "doRebalance, g, but the topic[T] not exist."),
+)
+"""Lines of passes, of which only words further on tell one from another."""
+
+
+@pytest.mark.parametrize(("kind", "message"), BY_WORDS_WITHIN)
+def test_a_line_of_a_pass_reaches_its_parser(kind: str, message: str) -> None:
+    line = f"2026-11-21 11:28:31,000 WARN RocketmqClient - {message}"
+    (piece,) = reader(CLIENT_LOG).read_lines(pa.array(["no words of ours", line]), 0)
+    assert not isinstance(piece, Unread)
+    assert piece.kind == kind
+
+
 HEAD = "2026-11-21 11:28:3{} INFO main - {}"
 OPEN = HEAD.format(1, "new consumer connected, group: g CONSUME_ACTIVELY, extendAttribute={")
 TRACE = "\tat a.B.c(D.java:1)"

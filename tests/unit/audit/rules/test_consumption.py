@@ -338,3 +338,26 @@ def test_a_member_that_was_resumed_is_no_cause() -> None:
     before = [row | {"suspended": True, "to_ms": ms(200)} for row in now]
     (one,) = findings_of(STILL, with_rows(stuck(), memberships=[*before, *now]))
     assert one.evidence["reason"] == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("kind", "details", "remedy"),
+    [
+        ("START_REFUSED", {"reason": "LOCK_FAILED"}, "STUCK_ORDER_LOCK"),
+        ("START_REFUSED", {"reason": "NO_OFFSET"}, "ConsumeFromWhere"),
+        ("START_REFUSED", {"reason": "OFFSET_FAILED"}, "reaches the broker's master"),
+        ("TOPIC_MISSING", {}, "topicRoute"),
+        ("OFFSET_ILLEGAL", {"asked": "70", "given": "60"}, "resetOffsetByTime"),
+    ],
+)
+def test_a_queue_that_no_pass_takes_over_needs_another_remedy_than_a_stuck_message(
+    kind: str, details: dict[str, str], remedy: str
+) -> None:
+    queue = {} if kind == "TOPIC_MISSING" else {"broker_name": "a", "queue_id": 0}
+    logged = fact(kind, 800, topic="T", client_id="x", times=3, log="h", **queue, **details)
+    (one,) = findings_of(STILL, stuck(facts=[logged]))
+    assert one.evidence["reason"] != "unknown"
+    assert remedy in (one.remedy or "")
+    before = logged | {"first_ms": ms(10), "last_ms": ms(20)}
+    (one,) = findings_of(STILL, stuck(facts=[before]))
+    assert (one.evidence["reason"], one.remedy) == ("unknown", None)

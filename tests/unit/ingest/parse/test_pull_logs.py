@@ -3,9 +3,12 @@
 import json
 from zoneinfo import ZoneInfo
 
+import pyarrow as pa
 import pytest
 
+from rebalance_core.ingest.collection import CLIENT_LOG
 from rebalance_core.ingest.fact import Fact, Stated, Unread
+from rebalance_core.ingest.log_block import LogBlock
 from rebalance_core.ingest.parse.client_log import parse_client_line
 from rebalance_core.ingest.parse.go_and_cpp_logs import Translator
 from rebalance_core.ingest.parse.log_lines import ClientClock, Clock
@@ -17,8 +20,12 @@ NAMED = {"group": "g", "topic": "T", "broker_name": "a", "queue_id": 3}
 
 
 def states(message: str) -> list[Fact | Unread]:
+    """Also asserts that the reader of blocks hands the line over to the parser."""
     clock = ClientClock(Clock(ZoneInfo("UTC")))
-    return list(parse_client_line(AT + message, "client.log:1", clock))
+    pieces = list(parse_client_line(AT + message, "client.log:1", clock))
+    block = LogBlock(pa.array([AT + message]), CLIENT_LOG)
+    assert not pieces or block.rows_to_read(ZoneInfo("UTC")) == [0]
+    return pieces
 
 
 @pytest.mark.parametrize(
@@ -136,3 +143,23 @@ def test_go_logs_it_with_fields(said: str) -> None:
     assert isinstance(found, Stated)
     assert found.kind == "flow_controlled"
     assert found.values.items() >= NAMED.items()
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ("do defaultConsumer, add a new mq failed, because lock failed", "LOCK_FAILED"),
+        ("do defaultConsumer, add new mq failed", "NO_OFFSET"),
+    ],
+)
+def test_go_passes_do_not_take_over_a_queue_either(said: str, reason: str) -> None:
+    """``defaultConsumer.updateProcessQueueTable``, as JSON and as logrus' text."""
+    fields = {"level": "warning", "msg": said, "time": "2022-10-14T10:24:00Z"}
+    queue = {"consumerGroup": "g", "MessageQueue": QUEUE}
+    text = f'time="{fields["time"]}" level=warning msg="{said}" MessageQueue="{QUEUE}"'
+    for line in (json.dumps(fields | queue), f"{text} consumerGroup=g"):
+        translated = Translator().line(line)
+        assert translated is not None
+        (found,) = states(translated.message)
+        assert isinstance(found, Stated)
+        assert (found.kind, found.values) == ("start_refused", {**NAMED, "reason": reason})
