@@ -276,6 +276,13 @@ def _zone(
     return SERVER_ZONE_NAME, SERVER_ZONE
 
 
+def span_of_heads(
+    file: CollectedFile, stats: FileStats, collection: Collection, assumed: Assumptions
+) -> tuple[int, int] | None:
+    """Return the times of a log's first and last line with a head; None: it has none."""
+    return _span(stats, _zone(file, stats, collection, assumed)[1])
+
+
 def _span(stats: FileStats, zone: tzinfo) -> tuple[int, int] | None:
     clock = Clock(zone)
     first, last = clock.second_ms(stats.first_line_at), clock.second_ms(stats.last_line)

@@ -84,6 +84,10 @@ _OPTION = re.compile(r"(?<=\s)(--?[A-Za-z]+)[ =]+(\"[^\"]*\"|'[^']*'|[^\s-]\S*)"
 _GROUP, _TOPIC, _CLIENT = ("-g", "--groupName"), ("-t", "--topicName"), ("-i", "--clientId")
 _HEADER = re.compile(r"\s*#(?:ClientId|Topic\s+#Broker|Broker ?Name|Cluster ?Name|Index)\b")
 """Begins the first table of an answer."""
+_RUNNING_INFO = "#Consumer Properties#"
+"""Begins a client's description of itself (consumerStatus -i)."""
+_SECTION = re.compile(r"\s*#[^#]+#\s*$")
+"""The title of a section of such a description; the table below it is part of the description."""
 _NOT_ONLINE = re.compile(r"consumer group\[([^\]\n]+)\] not online")
 
 
@@ -125,9 +129,11 @@ def answers_in(text: str) -> list[str]:
     >>> len(answers_in("#ClientId  #ClientAddr")), len(answers_in("#ClientId" + chr(10) + "#Index"))
     (1, 2)
     """
-    parts, headed = [""], False
+    parts, headed, titled = [""], False, False
     for line in text.splitlines(keepends=True):
-        asked, head = bool(_COMMAND.search(line)), bool(_HEADER.match(line))
+        asked = bool(_COMMAND.search(line))
+        head = line.strip() == _RUNNING_INFO or (not titled and bool(_HEADER.match(line)))
+        titled = bool(_SECTION.match(line))
         if headed and (asked or head):
             parts.append("")
             headed = False

@@ -22,7 +22,7 @@ from rebalance_core.ingest.collection import (
     PROXY_LOG,
     Collection,
 )
-from rebalance_core.ingest.coverage import PAUSE_MS, coverage_rows
+from rebalance_core.ingest.coverage import PAUSE_MS, coverage_rows, span_of_heads
 from rebalance_core.ingest.events.broker_timeline import broker_tables
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.evidence_table import REFUSED
@@ -157,8 +157,8 @@ def context_of(
     """Return the context of a collection whose files were read.
 
     It begins with the first line of a server's log that states something, else with the first
-    dump, and ends with the last line or dump. A client whose log continues for an hour after all
-    servers and dumps has a wrong clock, and does not make these outdated.
+    dump or client's line, and ends with the last line or dump. A client whose log continues for an
+    hour after all servers and dumps has a wrong clock, and does not make these outdated.
     """
     stats = list(stats)
     of_servers = [s.first_ms for s in stats if s.kind in SERVER_LOGS and s.first_ms]
@@ -166,6 +166,9 @@ def context_of(
     written = [file.written_ms for file in collection.files if file.written_ms]
     ends = [s.last_ms for s in stats if s.kind in SERVER_LOGS and s.last_ms] + written
     lines = [s.last_ms for s in stats if s.last_ms]
+    if not (ends or lines):  # logs whose facts bound no period
+        heads = _spans_of_heads(collection, stats, assumed)
+        others, lines = ([span[end] for span in heads] for end in (0, 1))
     latest_ms = max(ends or lines, default=0) + HOUR_MS
     ends += [ms for ms in lines if ms <= latest_ms]
     zones = {
@@ -186,6 +189,18 @@ def context_of(
     )
     logged, begins = _logged(collection, stats), _log_begins(collection, stats)
     return cluster_context(cluster_pieces, stated, collection.broker_folders, logged, begins)
+
+
+def _spans_of_heads(
+    collection: Collection, stats: Iterable[FileStats], assumed: Assumptions
+) -> list[tuple[int, int]]:
+    counted = {file_stats.name: file_stats for file_stats in stats}
+    spans = (
+        span_of_heads(file, counted[file.name], collection, assumed)
+        for file in collection.files
+        if file.is_log and file.name in counted
+    )
+    return [span for span in spans if span is not None]
 
 
 def _logged(collection: Collection, stats: Iterable[FileStats]) -> dict[str, int]:

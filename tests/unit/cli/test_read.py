@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from rebalance_core.cli.main import main
+from tests.tree import TREE
 
 CONNECTION = """\
 #ClientId                            #ClientAddr            #Language  #Version
@@ -213,6 +214,22 @@ def test_several_answers_in_one_paste(reading: Reading) -> None:
     moved = ONCE.replace(":59606", ":60001").replace(":48864", ":60002").replace(":48861", ":60003")
     code, text = reading.text(reading.file("two.txt", asked + ONCE + asked + moved))
     assert (code, text.count("3 connections: 3 JAVA")) == (0, 2)
+
+
+def test_a_client_that_describes_itself_is_one_answer(reading: Reading) -> None:
+    """Its tables begin like those of other answers."""
+    folder = TREE / "tests/cases/data/rmq-3937-span-too-long/mqadmin"
+    (file,) = folder.glob("*consumerStatus*/10.41.3.1@1#9001.txt")
+    described = file.read_text()
+    code, text = reading.text(reading.file("status.txt", described))
+    assert code == 0
+    assert "it holds 5 queues" in text
+    assert "answer 1 of" not in text
+    assert "not understood" not in text
+    code, text = reading.text(reading.file("both.txt", ONCE + described + described))
+    assert code == 0
+    assert "answer 3 of 3" in text
+    assert text.count("it holds 5 queues") == 2
 
 
 def test_the_group_that_a_file_does_not_name(reading: Reading) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from rebalance_core.contracts.observed import FROM_START, LINES_REFUSED, STEADY
 from rebalance_core.ingest.coverage import was_away
+from rebalance_core.ingest.in_process import ingest_collection
 from tests.recordings.tables import ingested_recording
 from tests.unit.ingest.skewed_clocks import ingested
 from tests.unit.ingest.timed_lines import BEGIN_MS, LINE, PROGRESS, SECOND_MS, lines
@@ -192,3 +193,25 @@ def test_a_broker_that_was_away_for_a_part_of_a_pause_lacks_the_rest(
     starts: list[int], ends: list[int], away: bool
 ) -> None:
     assert was_away(0, 900_000, starts, ends, 90_000) is away
+
+
+def test_a_collection_of_refusals_alone_lies_in_the_time_of_their_log(tmp_path: Path) -> None:
+    """No line in it begins the period of a log, and the brokers are those of collection.toml."""
+    folder = tmp_path / "clients" / "mail-1"
+    folder.mkdir(parents=True)
+    (tmp_path / "collection.toml").write_text('cluster = "C"\n[expected]\nbrokers = ["b"]\n')
+    at = "2026-11-21 11:{}:00.000 WARN  [1] [T] [o.a.r.X#?:?] - execute the pull request exception"
+    refused = (
+        "org.apache.rocketmq.client.exception.MQBrokerException: CODE: 16  DESC: subscription "
+        "group no permission, g BROKER: 10.0.0.1:10911"
+    )
+    lines = [line for minute in (28, 40) for line in (at.format(minute), refused)]
+    (folder / "rocketmq_client.log").write_text("\n".join([*lines, ""]))
+    tables = ingest_collection(tmp_path).tables
+    (up,) = tables["cluster_events"]
+    first_ms = 1_795_231_680_000  # 11:28:00 GMT+8
+    assert (up["event_type"], up["event_ms"]) == ("BROKER_UP", first_ms)
+    failed = [
+        row["first_ms"] for row in tables["observed_facts"] if row["kind"] == "REQUEST_FAILED"
+    ]
+    assert failed == [first_ms, first_ms + 12 * 60_000]

@@ -353,8 +353,9 @@ def test_a_member_that_was_resumed_is_no_cause() -> None:
 def test_a_queue_that_no_pass_takes_over_needs_another_remedy_than_a_stuck_message(
     kind: str, details: dict[str, str], remedy: str
 ) -> None:
-    queue = {} if kind == "TOPIC_MISSING" else {"broker_name": "a", "queue_id": 0}
-    logged = fact(kind, 800, topic="T", client_id="x", times=3, log="h", **queue, **details)
+    queue: dict[str, Any] = {} if kind == "TOPIC_MISSING" else {"broker_name": "a", "queue_id": 0}
+    named: dict[str, Any] = {"topic": "T", "client_id": "x", "log": "h", **queue, **details}
+    logged = fact(kind, 800, times=3, **named)
     (one,) = findings_of(STILL, stuck(facts=[logged]))
     assert one.evidence["reason"] != "unknown"
     assert remedy in (one.remedy or "")
