@@ -146,8 +146,15 @@ def _group_row(row: "GroupVerdictsRow", counts: Mapping[tuple[str, str, str], in
 
 def _worst_first(row: GroupRow) -> tuple[Any, ...]:
     rank = WORST_VERDICTS.index(row.verdict) if row.verdict in WORST_VERDICTS else 9
-    counts = (-row.errors, -row.warnings, rank)
+    trouble = TROUBLE.index(row.health) if row.health in TROUBLE else len(TROUBLE)
+    counts = (-row.errors, trouble, -row.warnings, rank)
     return (row.built_in, *counts, row.consumer_group, row.cluster)
+
+
+def by_health(rows: Iterable[GroupRow]) -> dict[str, int]:
+    """Return how many groups have each health that occurs, the worst first."""
+    counts = Counter(row.health for row in rows)
+    return {health: counts[health] for health in HEALTH_ORDER if counts[health]}
 
 
 def anchors(rows: Sequence[GroupRow]) -> dict[GroupName, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -12,21 +13,21 @@ from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from rebalance_core.contracts.ledger import by_cause
 from rebalance_core.model.file_statuses import FILE_STATUSES, NOT_UNDERSTOOD, REFUSED
 from rebalance_core.model.times import utc
-from rebalance_core.model.verdicts import INCOMPLETE, INFO, WORST_FIRST
+from rebalance_core.model.verdicts import HEALTH, INCOMPLETE, INFO, TROUBLE, WORST_FIRST
 from rebalance_core.report.audit_report import AuditReport, ShownFinding
-from rebalance_core.report.group_table import HEALTH_ORDER, GroupName, anchors, href
+from rebalance_core.report.group_table import HEALTH_ORDER, GroupName, anchors, by_health, href
 from rebalance_core.report.group_timeline import TimelineSvg, draw_timeline
 from rebalance_core.report.loss_table import LOSSES_ON_PAGE
 from rebalance_core.report.painting import balance_line, group_bar
 from rebalance_core.report.server_table import SERVERS_ON_PAGE
 from rebalance_core.report.shapes import shape
 from rebalance_core.report.time_text import duration, time_tag
-from rebalance_core.report.tonight import COMPARED, DIFFERENCES_ON_PAGE, NAMES_ON_PAGE
+from rebalance_core.report.tonight import DIFFERENCES_ON_PAGE, NAMES_ON_PAGE
 from rebalance_core.report.visible import visible
 
 OPEN_FINDINGS = 10
@@ -287,12 +288,16 @@ def _compared(report: AuditReport) -> str:
             f"In all {online:,} online groups{shared} the live owners are the predicted "
             f"owners.{idle}"
         )
+    if not same:
+        whole = "The online group" if online == 1 else f"None of the {online:,} online groups"
+        return f"{whole} could {'not ' if online == 1 else ''}be compared.{idle}"
     return (
         f"In {same:,} of {online:,} online groups{shared} the live owners are the predicted "
         f"owners; the other {online - same:,} could not be compared.{idle}"
     )
 
 
+TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ")
 TEMPLATES = "templates"
 PAGE, SCRIPT = "page.html.j2", "page.js"
 GROUPS_NAMED = 6
@@ -319,25 +324,30 @@ def page_facts(report: AuditReport) -> Mapping[str, Any]:
     named = named_queues(f for f in report.findings if f.accepted is None)
     ids = anchors(report.group_rows)
     new = report.previous.new if report.previous else ()
+    sections = rule_sections(report, items)
+    judged = [row for row in report.group_rows if not row.built_in]
     script = _read_template(SCRIPT)
     return {
         "report": report,
         "headline": headline(report),
         "failing": failing(report),
-        "sections": (sections := rule_sections(report, items)),
+        "urgent": [section for section in sections if section.severity != INFO],
+        "for_information": [section for section in sections if section.severity == INFO],
         "severities": severities_of(sections),
         "worst_first": WORST_FIRST,
         "groups_named": GROUPS_NAMED,
         "accepted": [item for item in items if item.finding.accepted is not None],
         "new_keys": frozenset(f.key for f in new),
         "group_bar": group_bar(report.groups),
-        "judged": [row for row in report.group_rows if not row.built_in],
+        "judged": judged,
+        "health": by_health(judged),
+        "healths": HEALTH,
+        "trouble": TROUBLE,
         "health_order": HEALTH_ORDER,
         "built_in": [row for row in report.group_rows if row.built_in],
         "servers_on_page": SERVERS_ON_PAGE,
         "losses_on_page": LOSSES_ON_PAGE,
         "tonight_of": {} if report.tonight is None else report.tonight.of_groups,
-        "compared": COMPARED,
         "differences_on_page": DIFFERENCES_ON_PAGE,
         "names_on_page": NAMES_ON_PAGE,
         "anchor_of": ids,
@@ -402,6 +412,7 @@ def _environment() -> Environment:
     )
     environment.filters |= {"time": time_tag, "utc": utc, "duration": duration, "count": _count}
     environment.filters["rule"] = _broken
+    environment.filters["sentence"] = _sentence
     environment.filters["amount"] = _amount
     environment.globals["shape"] = shape
     return environment
@@ -414,6 +425,15 @@ def _read_template(name: str) -> str:
 
 def _shown(value: object) -> object:
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _sentence(text: str) -> Markup:
+    """Return a sentence whose times do not break at the end of a line.
+
+    >>> _sentence("<b> since 2026-11-21 03:47:36Z.")
+    Markup('&lt;b&gt; since <time>2026-11-21 03:47:36Z</time>.')
+    """
+    return Markup(TIME.sub(r"<time>\g<0></time>", str(escape(visible(text)))))
 
 
 def _amount(number: int | None) -> str:

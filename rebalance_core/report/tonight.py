@@ -91,6 +91,11 @@ class NightDifference:
     new: tuple[GroupName, ...] = ()
     gone: tuple[GroupName, ...] = ()
 
+    @property
+    def compared(self) -> list[str]:
+        """The columns in which a group differs."""
+        return [name for name in COMPARED if any(name in one.columns for one in self.groups)]
+
 
 COMPARED = ("members", "queues", "strategy", "version")
 

@@ -154,8 +154,8 @@ def _refused(
     )
     return Finding(
         f"{fact['client_id']} has been refused the lock of {_name(fact)} for "
-        f"{lasting(fact['last_ms'] - fact['first_ms'])} ({fact['times']} times): {owner} has it, "
-        f"and {listed(should) or 'no member'} should hold the queue{why}.",
+        f"{lasting(fact['last_ms'] - fact['first_ms'])} ({plural(fact['times'], 'time')}): "
+        f"{owner} has it, and {listed(should) or 'no member'} should hold the queue{why}.",
         {"owner": str(owner), "should_hold": listed(should), "refused": str(fact["times"])},
         topic=fact["topic"],
         broker_name=fact["broker_name"],
@@ -213,7 +213,7 @@ def find_wait(group: GroupSnapshot) -> Iterator[Finding]:
     )
     yield Finding(
         f"Members waited for the order locks of {plural(len(queues), 'queue')}, most often "
-        f"{worst['client_id']} for {_name(worst)} ({worst['times']} times); explained by "
+        f"{worst['client_id']} for {_name(worst)} ({plural(worst['times'], 'time')}); explained by "
         f"{listed(sorted(str(cause) for cause in causes), 3) or 'short hand-overs'}.{kept}",
         {"queues": listed(sorted(f"{t} {b}:{n}" for t, b, n in queues))}
         | ({"lock_kept_by": listed(keeping)} if keeping else {}),

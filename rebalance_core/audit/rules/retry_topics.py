@@ -44,9 +44,10 @@ def find_imbalance(group: GroupSnapshot) -> Iterator[Finding]:
     readers = {r["client_id"] for r in group.owned if r["topic"] == topic and r["client_id"]}
     if not readers:
         return
+    verb = "handles" if len(readers) == 1 else "handle"
     yield Finding(
         f"{plural(len(members), 'member')} share {plural(len(queues), 'retry queue')}: only "
-        f"{plural(len(readers), 'member')} handle retries ({messages(behind)} waiting).",
+        f"{plural(len(readers), 'member')} {verb} retries ({messages(behind)} waiting).",
         {"readers": listed(sorted(readers)), "members": str(len(members))},
         topic=topic,
     )

@@ -171,22 +171,51 @@ def contrast(one: str, other: str) -> float:
     return (light + 0.05) / (dark + 0.05)
 
 
+NARROW = {"width": 500, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+
+
 def test_nothing_is_wider_than_a_narrow_window(tab: Browser, tmp_path: Path) -> None:
-    long = replace(
-        three_groups(),
-        findings=(finding("INGEST_TOPIC_CHANGE_NOT_LOGGED_AND_MORE_WORDS", consumer_group="g1"),),
-    )
-    opened(tab, tmp_path, long)
-    tab.call(
-        "Emulation.setDeviceMetricsOverride",
-        width=500,
-        height=900,
-        deviceScaleFactor=1,
-        mobile=False,
-    )
+    opened(tab, tmp_path, wordy_report())
+    tab.call("Emulation.setDeviceMetricsOverride", **NARROW)
     assert tab.run("document.documentElement.scrollWidth") <= 500
-    assert tab.run("document.querySelector('#at-a-glance').scrollWidth") <= 500
-    assert tab.run("document.querySelector('.sortable').scrollWidth") <= 500
+    for table in ("#at-a-glance", ".servers", ".sortable"):
+        assert tab.run(f"document.querySelector('{table}').scrollWidth") <= 476, table
+
+
+@pytest.mark.parametrize("width", [500, 1280])
+def test_words_of_the_table_of_groups_do_not_break(
+    tab: Browser, tmp_path: Path, width: int
+) -> None:
+    opened(tab, tmp_path, wordy_report())
+    tab.call("Emulation.setDeviceMetricsOverride", **(NARROW | {"width": width}))
+    lines = tab.run(
+        "[...document.querySelectorAll('.sortable td:nth-child(2), .sortable td:nth-child(9)')]"
+        ".map(e => { const r = document.createRange(); r.selectNodeContents(e);"
+        " return [e.textContent, new Set([...r.getClientRects()].map(l => l.top)).size]; })"
+    )
+    assert {text for text, _ in lines} >= {"UNREAD", "UNKNOWN", "1,204\xa0WARNING"}
+    assert max(count for text, count in lines if ", " not in text) == 1
+
+
+def wordy_report() -> AuditReport:
+    """Long names and words, as clusters have them, and a finding that others follow from."""
+    names = ("GID_order-settlement_consumer", "svc-06", "audit-writer")
+    rows = (
+        GroupRow("", names[0], "UNKNOWN", "NO_DUMP", "mqadmin", 3, 22, 1_234_567, 78, FROM),
+        GroupRow("", names[1], "EQUAL", health="UNREAD", behind=28, errors=4, warnings=1),
+        GroupRow("", names[2], "UNSTABLE", health="STALLED", behind=0, warnings=1_204),
+    )
+    slow = {"progress_reason": "UNCHANGED", "slow_since_ms": FROM}
+    cause = finding(
+        "INGEST_TOPIC_CHANGE_NOT_LOGGED_AND_MORE_WORDS",
+        summary="2 processes share the client id 172.17.0.2@GID_order-settlement_consumer#4711.",
+        consumer_group=names[0],
+        first_ms=FROM,
+        fingerprint="cause",
+    )
+    below = replace(cause, rule_id="ORPHAN_QUEUES", fingerprint="below", caused_by="cause")
+    report = replace(three_groups(), findings=(cause, below))
+    return replace(report, group_rows=tuple(replace(row, **slow) for row in rows))
 
 
 def test_two_thousand_groups_are_small_and_open_soon(tab: Browser, tmp_path: Path) -> None:

@@ -103,13 +103,43 @@ def cells(page: str, table: str) -> list[list[str]]:
 
 def test_the_first_table_has_the_sentence_and_what_to_do() -> None:
     page = render_page(busy_report())
-    assert re.findall("<table.*?>", page)[0] == '<table id="at-a-glance">'
-    orphaned, flapping = cells(page, 'id="at-a-glance"')
+    first = 'class="glance" id="at-a-glance"'
+    assert re.findall("<table.*?>", page)[0] == f"<table {first}>"
+    (orphaned,) = cells(page, first)
     assert orphaned[:4] == ["ERROR", "a queue has no owner Do: Start a consumer.", "g1", "1"]
-    assert flapping[:2] == ["INFO", "came back"]
     assert "ORPHANED_QUEUE" not in "".join(orphaned)
-    unshown = replace(busy_report(), findings=())
-    assert [row[1] for row in cells(render_page(unshown), 'id="at-a-glance"')] == ["Never settles."]
+    unshown = render_page(replace(busy_report(), findings=()))
+    assert [row[1] for row in cells(unshown, first)] == ["Never settles."]
+
+
+def test_what_needs_no_action_is_folded_below_what_does() -> None:
+    page = render_page(busy_report())
+    ((flapping, *_),) = [cells(page, 'class="glance" id="for-information"')]
+    assert flapping[:2] == ["INFO", "came back"]
+    folded = page.index('<details class="info"><summary>4 findings for information (INFO)')
+    assert page.index('id="at-a-glance"') < folded < page.index('id="for-information"')
+
+
+def test_the_health_of_the_groups_is_counted_the_worst_first() -> None:
+    words = ("OK", "UNREAD", "OK", "UNKNOWN")
+    rows = tuple(GroupRow("", f"g{at}", "EQUAL", health=word) for at, word in enumerate(words))
+    own = GroupRow("", "TOOLS_CONSUMER", "OFFLINE", built_in=True, health="OFFLINE")
+    page = render_page(replace(busy_report(), group_rows=(*rows, own)))
+    (shown,) = re.findall('<ul class="health">(.*?)</ul>', page, re.DOTALL)
+    lines = [" ".join(re.sub("<.*?>", " ", line).split()) for line in shown.split("<li")[1:]]
+    assert [line.partition("> ")[2] for line in lines] == [
+        "1 UNREAD no member reads some queues",
+        "1 UNKNOWN the files do not show this",
+        "2 OK each queue has a member that reads it, and commits move",
+    ]
+
+
+def test_a_new_finding_names_its_group_and_its_times_do_not_break() -> None:
+    since = finding(summary="<no> owner since 2026-11-21 00:00:00Z.", consumer_group="g1")
+    page = render_page(replace(busy_report(), previous=Previous(FROM, (since,))))
+    (line,) = re.findall('<ul class="brief">(.*?)</ul>', page, re.DOTALL)
+    assert "<bdi>g1</bdi></a>" in line
+    assert "&lt;no&gt; owner since <time>2026-11-21 00:00:00Z</time>." in line
 
 
 def test_servers_have_rows() -> None:
@@ -137,7 +167,7 @@ def test_what_happened_tonight_and_what_differs() -> None:
         "2026-11-21 00:00:00Z broker-a is down "
         "2026-11-21 01:00:00Z g1 Redeploy: 2 joined, 2 left"
     )
-    assert cells(page, 'class="differences"') == [["g1", "2 → 3", "", "", "4 → 5"]]
+    assert cells(page, 'class="differences"') == [["g1", "2 → 3", "4 → 5"]]
     assert "1 group not there before: g2 ." in section(page, "changes")
     (row,) = re.findall('<tr id="group-g1">(.*?)</tr>', page, re.DOTALL)
     assert "11-21 01:00 Redeploy: 2 joined, 2 left" in row
