@@ -86,7 +86,7 @@ def rule_pages() -> dict[str, str]:
 def _ingest_page(rule_id: str) -> Iterator[str]:
     yield f"# {rule_id}\n\n{FINDING_IDS[rule_id]}\n"
     yield "A finding of `ingest`, on the files of the collection: "
-    yield "[what was not understood](../ingest.md#what-was-not-understood).\n"
+    yield "[what ingest did not understand](../ingest.md#what-ingest-did-not-understand).\n"
 
 
 def _rule_page(rule: Any) -> Iterator[str]:

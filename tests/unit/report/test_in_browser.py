@@ -205,7 +205,6 @@ def wordy_report() -> AuditReport:
         GroupRow("", names[1], "EQUAL", health="UNREAD", behind=28, errors=4, warnings=1),
         GroupRow("", names[2], "UNSTABLE", health="STALLED", behind=0, warnings=1_204),
     )
-    slow = {"progress_reason": "UNCHANGED", "slow_since_ms": FROM}
     cause = finding(
         "INGEST_TOPIC_CHANGE_NOT_LOGGED_AND_MORE_WORDS",
         summary="2 processes share the client id 172.17.0.2@GID_order-settlement_consumer#4711.",
@@ -214,8 +213,8 @@ def wordy_report() -> AuditReport:
         fingerprint="cause",
     )
     below = replace(cause, rule_id="ORPHAN_QUEUES", fingerprint="below", caused_by="cause")
-    report = replace(three_groups(), findings=(cause, below))
-    return replace(report, group_rows=tuple(replace(row, **slow) for row in rows))
+    slow = tuple(replace(row, progress_reason="UNCHANGED", slow_since_ms=FROM) for row in rows)
+    return replace(three_groups(), findings=(cause, below), group_rows=slow)
 
 
 def test_two_thousand_groups_are_small_and_open_soon(tab: Browser, tmp_path: Path) -> None:

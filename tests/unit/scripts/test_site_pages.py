@@ -1,6 +1,7 @@
 """Pages that the site makes: each finding has one, and links that leave docs/ are followed."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -14,8 +15,31 @@ def test_every_finding_has_a_page_whose_links_lead_to_pages() -> None:
     assert pages.keys() == MEANINGS.keys()
     for rule_id, text in pages.items():
         assert text.startswith(f"# {rule_id}\n")
-        for link in re.findall(r"\]\(([^)#]+)", text):
-            assert (TREE / "docs/rules" / link).resolve().exists() or link[:-3] in pages, link
+        for link, anchor in re.findall(r"\]\(([^)#]+)#?([^)]*)", text):
+            page = (TREE / "docs/rules" / link).resolve()
+            assert page.exists() or link[:-3] in pages, link
+            assert not anchor or anchor in anchors_of(page), f"{link}#{anchor}"
+
+
+def anchors_of(page: Path) -> set[str]:
+    """The ids of the headings of a page, as the site makes them, and those written in HTML."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    plain = [re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", title) for title in titles]
+    ascii_only = [re.sub(r"[^\w\s-]", "", title, flags=re.ASCII).strip().lower() for title in plain]
+    return {re.sub(r"[-\s]+", "-", title) for title in ascii_only} | set(
+        re.findall(r'(?:id|name)="([^"]+)"', text)
+    )
+
+
+@pytest.mark.parametrize("page", sorted((TREE / "docs").glob("*.md")), ids=lambda page: page.name)
+def test_links_within_docs_lead_to_headings(page: Path) -> None:
+    """`make site` refuses a link whose heading is gone."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    for link, anchor in re.findall(r"\]\((?!https?:)([^)#\s]*)#([^)\s]+)\)", text):
+        target = page.parent / link if link else page
+        if target.suffix == ".md":
+            assert anchor in anchors_of(target), f"{link}#{anchor}"
 
 
 @pytest.mark.parametrize(
