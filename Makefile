@@ -20,7 +20,7 @@ NOT_BY_DEFAULT := not (oracle or slow or bench)
 SIDE_BY_SIDE := -n 2
 
 .PHONY: help setup demo test test-unit test-all test-catalogs test-sparks test-wheel oracle conformance fidelity degraded live collector calendar prometheus mutants notebook bench \
-  bench-full bench-check lint format dist docs lock site clean
+  bench-full bench-check lint format dist docs lock site test-site clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -130,6 +130,9 @@ docs: setup ## Generate the reference pages of docs/, the types of rows and the 
 
 site: .venv-site/made ## Build the documentation site into out/site, in an environment of its own
 	NO_MKDOCS_2_WARNING=1 PYTHONPATH=. .venv-site/bin/mkdocs build --strict
+
+test-site: setup site ## Build the site, open it in Chromium, follow each link
+	$(BIN)/python -m pytest -m "" tests/unit/scripts/test_site_in_browser.py
 
 .venv-site/made: requirements-site.txt
 	$(PYTHON) -m venv --clear .venv-site
