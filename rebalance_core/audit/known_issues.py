@@ -10,6 +10,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from rebalance_core.audit.group_snapshot import AuditRun, GroupSnapshot
+from rebalance_core.audit.topic_readers import is_proxied
 from rebalance_core.contracts.settings_file import toml_document
 from rebalance_core.model.errors import UsageError, unknown_keys
 from rebalance_core.model.languages import LANGUAGE_CODES
@@ -221,10 +222,16 @@ class Concerned:
 def of_group(group: GroupSnapshot) -> Concerned:
     """Return the group's clients, as brokers list them, and the cluster's brokers.
 
-    If several dumps describe a client, the last counts; not all of them state its language.
+    If several dumps describe a client, the last counts; not all of them state its language. A proxy
+    logs that of a gRPC client, but no release.
     """
-    versions = {row["client_id"]: row["version"] for row in group.tables["memberships"]}
-    clients: dict[str, ClientVersion] = {}
+    memberships = group.tables["memberships"]
+    versions = {row["client_id"]: row["version"] for row in memberships}
+    clients: dict[str, ClientVersion] = {
+        row["client_id"]: (row["language"], None)
+        for row in memberships
+        if is_proxied(row) and row["language"] is not None
+    }
     listed = group.tables["observed_members"]
     for row in sorted(listed, key=lambda row: (row["observed_ms"], row["source"] or "")):
         client_id = row["client_id"]

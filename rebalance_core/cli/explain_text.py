@@ -233,18 +233,26 @@ def _receive_lines(wait: ReceiveWait) -> Iterator[str]:
     calls = f"{_clients(wait.clients)} with one call at a time"
     if wait.topics > 1:
         calls += f" and {wait.topics} topics each"
-    if not wait.empty_calls:
+    longest_ms = wait.longest_ms()
+    if longest_ms == 0:
         yield f"  waits: none, because each receive asks the only broker ({calls})"
         return
-    longest, half, most = (
-        value / SECOND_MS
-        for value in (wait.longest_ms(), wait.within_ms(0.5), wait.within_ms(NEARLY_ALL))
-    )
+    half, most = (wait.within_ms(share) / SECOND_MS for share in (0.5, NEARLY_ALL))
+    shares = f"half of the messages at most {half:.0f} s, 99 of 100 at most {most:.0f} s"
+    receives = f"receives of {MAX_AWAIT_MS / SECOND_MS:g} s, a proxy's longest"
+    if longest_ms is None:
+        how_long = (
+            f"without a longest, because its client takes {wait.turns.value} (empty {receives}; "
+            f"{shares})"
+        )
+    else:
+        how_long = (
+            f"up to {longest_ms / SECOND_MS:g} s while no messages arrive elsewhere "
+            f"({wait.empty_calls} empty {receives}; {shares})"
+        )
     yield (
         "  waits: none for a PushConsumer. A SimpleConsumer asks one broker per call, so with "
-        f"{calls} up to {longest:g} s while no messages arrive elsewhere ({wait.empty_calls} "
-        f"empty receives of {MAX_AWAIT_MS / SECOND_MS:g} s, a proxy's longest; half of the "
-        f"messages at most {half:.0f} s, 99 of 100 at most {most:.0f} s)"
+        f"{calls} {how_long}"
     )
 
 

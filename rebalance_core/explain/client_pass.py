@@ -24,6 +24,7 @@ from rebalance_core.model.group_settings import (
     BROKER_REBALANCE,
     CLIENT_REBALANCE,
     LAST_OFFSET,
+    PROXY_REBALANCE,
     GroupSettings,
 )
 from rebalance_core.model.languages import JAVA
@@ -126,7 +127,7 @@ def client_pass(
             f"with {member['strategy']}, or its order depends on its host"
         )
     notes = ["the ledger does not record the consumer type: a push consumer's pass is assumed"]
-    if language not in (None, JAVA):
+    if language not in (None, JAVA) and member["rebalance_mode"] != PROXY_REBALANCE:
         notes.append(f"the steps are those of a Java client; this client is written in {language}")
     if len(processes) > 1:
         notes.append(f"{len(processes)} processes have this id: this is the pass of the first")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -9,9 +10,10 @@ from rebalance_core.explain import answer, settlement
 from rebalance_core.explain.settlement import Settlement, Settlements
 from rebalance_core.explain.view import GroupRows, View, covering, queue_of, refuse_unknown
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE
+from rebalance_core.model.group_settings import PROXY_REBALANCE
 from rebalance_core.model.languages import JAVA
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
-from rebalance_core.protocol.receive_waits import ReceiveWait
+from rebalance_core.protocol.receive_waits import ReceiveWait, longest_waiting
 from rebalance_core.protocol.settling_windows import NOTIFIED_MS
 from rebalance_core.strategies.pop import WHOLE_BROKER
 
@@ -303,7 +305,8 @@ def _of_languages(settled: Settlement) -> Iterator[str]:
     """Note members that divide by the rules of different clients, and those that sort
     unlike Java.
     """
-    languages = {row["language"] or JAVA for row in settled.view.members}
+    members = [row for row in settled.view.members if row["rebalance_mode"] != PROXY_REBALANCE]
+    languages = {row["language"] or JAVA for row in members}
     if len(languages) > 1:
         yield (
             f"members are clients in {' and '.join(sorted(languages))}: each divides by its own "
@@ -312,7 +315,7 @@ def _of_languages(settled: Settlement) -> Iterator[str]:
     java = settled.queues, settled.view.client_ids
     others = {
         str(row["language"])
-        for row in settled.view.members
+        for row in members
         if tuple(map(list, settled.lists(row))) != tuple(map(list, java))
     }
     if others:
@@ -329,12 +332,12 @@ def _receive_wait(settled: Settlement, queue: MessageQueue) -> ReceiveWait | Non
         for member in settled.view.members
         if settled.outcome(member) in (settlement.PROXY, settlement.PROXY_FIFO)
     ]
-    own = sum(other.broker_name == queue.broker_name for other in settled.queues)
-    if not receivers or not own:
+    queues = Counter(other.broker_name for other in settled.queues)
+    if not receivers or not queues[queue.broker_name]:
         return None
     topics = min(len(member["subscriptions"] or [queue.topic]) for member in receivers)
-    clients = len({member["client_id"] for member in receivers})
-    return ReceiveWait(own, len(settled.queues) - own, clients, max(1, topics))
+    languages = {member["client_id"]: member["language"] for member in receivers}
+    return longest_waiting(queues, queue.broker_name, languages, max(1, topics))
 
 
 def _sharing_notes(

@@ -61,7 +61,16 @@ from rebalance_core.model.client_releases import told_release
 from rebalance_core.model.clients import is_modelled
 from rebalance_core.model.events import CONSUMER_JOIN, SUBSCRIBE
 from rebalance_core.model.group_settings import BROADCASTING, PROXY_REBALANCE
-from rebalance_core.model.languages import CPP, GO, JAVA, LANGUAGES, NODE, OTHER_LANGUAGE
+from rebalance_core.model.languages import (
+    CPP,
+    GO,
+    HTTP,
+    JAVA,
+    LANGUAGES,
+    NODE,
+    NODE_JS,
+    OTHER_LANGUAGE,
+)
 from rebalance_core.model.verdicts import WARNING
 from rebalance_core.model.versions import nearest_version
 from rebalance_core.protocol.client_libraries import ALI_ONS, library_of
@@ -231,6 +240,7 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     _complete_joins(
         events, strategy=strategies.members, version=versions | releases, rebalance_mode=modes
     )
+    languages |= proxied_languages(on_group, modes)
     _complete_joins([*events, *timeline.at_one_broker], language=languages, **intervals)
     findings += [_unknown_strategy(group, c, n) for c, n in strategies.unknown.items()]
     for number, row in enumerate(timeline.at_one_broker, len(events)):
@@ -290,8 +300,8 @@ def client_languages(pieces: Iterable[GroupEvidence], modes: Mapping[str, str]) 
 
     Brokers print it (ali-ons as Java) unless they have no name for it. Otherwise the form of a
     client's log identifies Go and C++, and lines that only Java logs identify Java; the form of
-    PROP_CLIENT_VERSION identifies Go, the form of the client id an old C++ client. Clients behind
-    proxies are not classic clients.
+    PROP_CLIENT_VERSION identifies Go, the form of the client id an old C++ client. gRPC clients are
+    not classic clients (`proxied_languages`).
     """
     printed: dict[str, str] = {}
     by_itself: dict[str, str] = {}
@@ -318,6 +328,23 @@ def client_languages(pieces: Iterable[GroupEvidence], modes: Mapping[str, str]) 
         for client_id, name in by_itself.items()
         if client_id not in printed.keys() - nameless
     }
+
+
+def proxied_languages(pieces: Iterable[GroupEvidence], modes: Mapping[str, str]) -> dict[str, str]:
+    """Return the language of each gRPC client, as its proxy prints or lists it, by client id.
+
+    It decides which queue the client's next receive asks; its proxy's rules allocate. The client of
+    Node.js names itself HTTP (``x-mq-language`` of rocketmq-client-nodejs 1.0.8).
+    """
+    of_client: dict[str, str] = {}
+    for piece in pieces:
+        if piece.kind not in ("consumer_connected", "member"):
+            continue
+        client_id, language = named_client(piece), piece.values["language"]
+        if client_id is not None and language and modes.get(client_id) == PROXY_REBALANCE:
+            named = NODE_JS if language == HTTP else language
+            of_client[client_id] = named if named in LANGUAGES else OTHER_LANGUAGE
+    return of_client
 
 
 _GO_VERSION = re.compile(r"v\d+\.\d+\.\d+.*")

@@ -3,7 +3,7 @@
 from rebalance_core.model.errors import UsageError, did_you_mean
 
 JAVA, CPP, DOTNET, PYTHON, GO, RUST = "JAVA", "CPP", "DOTNET", "PYTHON", "GO", "RUST"
-NODE_JS, OTHER_LANGUAGE = "NODE_JS", "OTHER"
+NODE_JS, HTTP, OTHER_LANGUAGE = "NODE_JS", "HTTP", "OTHER"
 LANGUAGE_CODES = (
     JAVA,
     CPP,
@@ -13,7 +13,7 @@ LANGUAGE_CODES = (
     "ERLANG",
     "RUBY",
     OTHER_LANGUAGE,
-    "HTTP",
+    HTTP,
     GO,
     "PHP",
     "OMS",

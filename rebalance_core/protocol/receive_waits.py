@@ -5,14 +5,23 @@ uses only that queue's broker and pops from all of the broker's queues, or waits
 await duration. So a message at any other broker waits until the calls come round. A PushConsumer
 has a request at every broker at all times, so that its messages do not wait.
 
+Not every client takes the queues in turn (`Turns`), so the language decides; begin with
+`longest_waiting`.
+
 Upstream: ``SubscriptionLoadBalancer.takeMessageQueue`` and ``SimpleConsumerImpl.receive0`` (Java
-5.0.0 to 5.2.1), ``subscriptionLoadBalancer.TakeMessageQueue`` (Go 5.0.0 to 5.1.4),
-``QueueSelector.select_next_queue`` (Python to 5.1.1), ``ReceiveMessageActivity`` and
+5.0.0 to 5.2.1), ``subscriptionLoadBalancer.TakeMessageQueue`` and ``defaultSimpleConsumer.Receive``
+(Go 5.0.0 to 5.1.4), ``QueueSelector.select_next_queue`` and ``SimpleConsumer.__select_topic_queue``
+(Python to 5.1.2), ``SubscriptionLoadBalancer`` (Node 1.0.8), ``ReceiveMessageActivity`` and
 ``RouteActivity.genMessageQueueFromQueueData`` (proxy 5.0.0 to 5.5.0).
 """
 
+from bisect import bisect_left
+from collections.abc import Mapping
 from dataclasses import dataclass
-from math import ceil
+from enum import Enum
+from math import ceil, exp, lgamma, log, log1p
+
+from rebalance_core.model.languages import GO, NODE_JS, PYTHON
 
 MIN_AWAIT_MS, MAX_AWAIT_MS = 5_000, 20_000
 """ProxyConfig.grpcClientConsumerMinLongPollingTimeoutMillis and …Max…, from 5.1.0 on: a proxy waits
@@ -20,6 +29,18 @@ no shorter and no longer, whatever the client asks for."""
 
 NEARLY_ALL = 0.99
 """The share of messages whose wait is stated beside the longest."""
+
+
+class Turns(Enum):
+    """How a client selects topic and queue for its next call."""
+
+    IN_TURN = "topics in turn, and the queues of each"
+    """Java's and C#'s clients, Python's to 5.1.1."""
+    RANDOM_TOPICS = "topics at random, the queues of each in turn"
+    """Go's: it counts calls, but the topics that it counts through come from a map, whose order
+    changes with every call. With one topic as `IN_TURN`."""
+    RANDOM_QUEUES = "topics in turn, queues at random"
+    """Python 5.1.2: a new selector, which begins anywhere, for every call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +53,7 @@ class ReceiveWait:
         clients: that receive, each with an index of its own.
         topics: that each client subscribes; calls take them in turns.
         calls: that each client has in flight.
+        turns: how the clients select topic and queue.
     """
 
     own: int
@@ -39,10 +61,24 @@ class ReceiveWait:
     clients: int = 1
     topics: int = 1
     calls: int = 1
+    turns: Turns = Turns.IN_TURN
 
     @property
-    def empty_calls(self) -> int:
-        """Calls of one client, of those that wait one after the other, until the broker is asked.
+    def is_bounded(self) -> bool:
+        """Return False if chance decides when the broker is asked: no wait is the longest.
+
+        >>> ReceiveWait(4, 4).is_bounded, ReceiveWait(4, 4, turns=Turns.RANDOM_QUEUES).is_bounded
+        (True, False)
+        """
+        return not (
+            (self.turns is Turns.RANDOM_QUEUES and self.others > 0)
+            or (self.turns is not Turns.IN_TURN and self.topics > 1)
+        )
+
+    @property
+    def empty_calls(self) -> int | None:
+        """Calls of one client, of those that wait one after the other, until the broker is asked;
+        None if unbounded.
 
         Of ``calls`` in flight as many queues in a row are asked at once, so that they count as one.
 
@@ -55,11 +91,13 @@ class ReceiveWait:
         >>> ReceiveWait(own=4, others=4, topics=2).empty_calls
         9
         """
+        if not self.is_bounded:
+            return None
         between = (self.others + 1) * self.topics - 1
         return max(0, ceil((between - self.calls + 1) / self.calls))
 
-    def longest_ms(self, await_ms: int = MAX_AWAIT_MS) -> int:
-        """Return the longest wait if every call waits ``await_ms`` in vain.
+    def longest_ms(self, await_ms: int = MAX_AWAIT_MS) -> int | None:
+        """Return the longest wait if every call waits ``await_ms`` in vain; None if unbounded.
 
         Traffic at the other brokers ends calls early, so that the wait is shorter. Time that the
         application spends between two calls comes on top.
@@ -67,7 +105,7 @@ class ReceiveWait:
         >>> ReceiveWait(own=4, others=4).longest_ms()
         80000
         """
-        return self.empty_calls * await_ms
+        return None if self.empty_calls is None else self.empty_calls * await_ms
 
     def within_ms(self, share: float, await_ms: int = MAX_AWAIT_MS) -> int:
         """Return within which time this share of the messages is asked for.
@@ -83,8 +121,92 @@ class ReceiveWait:
         (0, 78400)
         >>> ReceiveWait(own=4, others=4, clients=4).within_ms(0.99)
         29403
+        >>> ReceiveWait(own=4, others=4, turns=Turns.RANDOM_QUEUES).within_ms(0.99)
+        114399
         """
-        longest = self.longest_ms(await_ms)
+        unasked = (1 - share) ** (1 / self.clients)
+        if self.empty_calls is None:
+            return int(self._calls_until(unasked) * await_ms)
+        longest = self.empty_calls * await_ms
         own_calls = 1 if self.topics > 1 else self.own
         round_ms = (self.empty_calls + own_calls / self.calls) * await_ms
-        return max(0, int(longest - round_ms * (1 - share) ** (1 / self.clients)))
+        return max(0, int(longest - round_ms * unasked))
+
+    def _calls_until(self, unasked: float) -> float:
+        """Return after how many calls one client has left a message with this probability.
+
+        The calls in flight when a message arrives end at any time after it, so that the probability
+        is linear between whole calls.
+        """
+        last = 0
+        while self._unasked_by(last) > unasked:
+            last = 2 * last + 1
+        number = bisect_left(range(last), -unasked, key=lambda calls: -self._unasked_by(calls))
+        if number == 0:
+            return 0.0
+        before, after = self._unasked_by(number - 1), self._unasked_by(number)
+        return number - 1 + (before - unasked) / (before - after)
+
+    def _unasked_by(self, number: int) -> float:
+        """Return the probability that neither the calls in flight nor ``number`` more by each
+        caller ask the broker.
+        """
+        calls = (number + 1) * self.calls
+        if self.turns is Turns.RANDOM_QUEUES:
+            other = self.others / (self.own + self.others)
+            turns, rest = divmod(calls, self.topics)
+            return float(other**turns * (1 - rest / self.topics * (1 - other)))
+        # the queues asked meanwhile are in a row; as many rows of other brokers' queues exist
+        all_queues = self.own + self.others
+        return sum(
+            _binomial(calls, turns, 1 / self.topics)
+            * (1 if turns == 0 else (self.others + 1 - turns) / all_queues)
+            for turns in range(min(calls, self.others) + 1)
+        )
+
+
+def _binomial(trials: int, hits: int, chance: float) -> float:
+    """Return the probability of so many hits; by logarithms, as trials may be thousands."""
+    ways = lgamma(trials + 1) - lgamma(hits + 1) - lgamma(trials - hits + 1)
+    return exp(ways + hits * log(chance) + (trials - hits) * log1p(-chance))
+
+
+TURNS = {GO: Turns.RANDOM_TOPICS, PYTHON: Turns.RANDOM_QUEUES}
+"""By language, where it is not `Turns.IN_TURN`. No file shows the release of a client behind a
+proxy, so Python's is taken for the one whose messages wait longest."""
+
+
+def longest_waiting(
+    queues: Mapping[str, int],
+    broker_name: str,
+    languages: Mapping[str, str | None],
+    topics: int = 1,
+) -> ReceiveWait:
+    """Return the waits for messages of one broker with one call of each client at a time.
+
+    If clients in several languages receive, those of one language whose wait is shortest: others
+    can only shorten it.
+
+    Args:
+        queues: readable queues of the topic by broker.
+        broker_name: one of them.
+        languages: of the receiving clients, by client id; None is taken for Java.
+        topics: that each client subscribes.
+
+    >>> longest_waiting({"a": 4, "b": 2}, "a", {"x": "NODE_JS"}).longest_ms()
+    20000
+    >>> longest_waiting({"a": 4, "b": 2}, "a", {"x": "GO", "y": "PYTHON"}).clients
+    1
+    """
+    others = sum(queues.values()) - queues[broker_name]
+    clients: dict[str, int] = {}
+    for language in languages.values():
+        clients[language or ""] = clients.get(language or "", 0) + 1
+    waits = []
+    for language, number in sorted(clients.items()):
+        asked = (queues[broker_name], others)
+        if language == NODE_JS:  # 1.0.8 keeps the queues whose id, not whose broker's, is 0
+            asked = (1, len(queues) - 1)
+        turns = TURNS.get(language, Turns.IN_TURN)
+        waits.append(ReceiveWait(*asked, clients=number, topics=topics, turns=turns))
+    return min(waits, key=lambda wait: wait.within_ms(NEARLY_ALL))

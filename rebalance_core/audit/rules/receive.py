@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from rebalance_core.audit.group_snapshot import (
     Finding,
@@ -16,7 +16,12 @@ from rebalance_core.audit.topic_settings import configs, subscribed_topics
 from rebalance_core.model.group_settings import PUSH
 from rebalance_core.model.times import MINUTE_MS, SECOND_MS
 from rebalance_core.model.verdicts import INFO
-from rebalance_core.protocol.receive_waits import MAX_AWAIT_MS, NEARLY_ALL, ReceiveWait
+from rebalance_core.protocol.receive_waits import (
+    MAX_AWAIT_MS,
+    NEARLY_ALL,
+    ReceiveWait,
+    longest_waiting,
+)
 from rebalance_core.protocol.routes import DEFAULT_PERM, PERM_READ
 
 LONG_MS = MINUTE_MS
@@ -30,17 +35,18 @@ def find_starving(group: GroupSnapshot) -> Iterator[Finding]:
         return
     for topic in subscribed_topics(group):
         queues = _readable(group, topic)
-        clients = {row["client_id"] for row in receivers if topic in known_topics(row)}
+        clients = {
+            row["client_id"]: row["language"] for row in receivers if topic in known_topics(row)
+        }
         topics = min(
             (len(known_topics(row)) for row in receivers if topic in known_topics(row)), default=0
         )
         if not queues or not clients:
             continue
         broker = min(queues, key=lambda name: (queues[name], name))
-        own, total = queues[broker], sum(queues.values())
-        wait = ReceiveWait(own, total - own, len(clients), topics)
+        wait = longest_waiting(queues, broker, clients, topics)
         if wait.within_ms(NEARLY_ALL) >= LONG_MS:
-            yield _starving(topic, broker, len(queues), wait)
+            yield _starving(topic, broker, queues, wait)
 
 
 def _readable(group: GroupSnapshot, topic: str) -> dict[str, int]:
@@ -54,28 +60,42 @@ def _readable(group: GroupSnapshot, topic: str) -> dict[str, int]:
     return {broker: queues for broker, queues in found.items() if queues}
 
 
-def _starving(topic: str, broker: str, brokers: int, wait: ReceiveWait) -> Finding:
-    longest_s = wait.longest_ms() // SECOND_MS
+def _starving(topic: str, broker: str, queues: Mapping[str, int], wait: ReceiveWait) -> Finding:
+    longest_ms = wait.longest_ms()
     within_s = wait.within_ms(NEARLY_ALL) // SECOND_MS
-    queues = wait.own + wait.others
     of_topics = f" and {wait.topics} topics each" if wait.topics > 1 else ""
+    total = sum(queues.values())
+    evidence = {
+        "clients": str(wait.clients),
+        "queues": str(total),
+        "queues_of_the_broker": str(queues[broker]),
+        "turns": wait.turns.name,
+        "within_s": str(within_s),
+        "await_s": str(MAX_AWAIT_MS // SECOND_MS),
+    }
+    if longest_ms is None:
+        how_long = f"at most {within_s} s in 99 of 100 cases, without any longest,"
+    else:
+        longest_s = longest_ms // SECOND_MS
+        how_long = f"up to {longest_s} s (99 of 100 at most {within_s} s)"
+        evidence |= {"empty_calls": str(wait.empty_calls), "longest_s": str(longest_s)}
     return Finding(
-        f"A message of {topic} at {broker} waits up to {longest_s} s (99 of 100 at most "
-        f"{within_s} s) while no messages arrive elsewhere: a SimpleConsumer queries one broker "
-        f"per call, going through the queues of the route; here {plural(wait.clients, 'client')} "
-        f"with one call at a time{of_topics} cover {plural(queues, 'queue')} of "
-        f"{plural(brokers, 'broker')}.",
-        {
-            "clients": str(wait.clients),
-            "queues": str(queues),
-            "queues_of_the_broker": str(wait.own),
-            "empty_calls": str(wait.empty_calls),
-            "longest_s": str(longest_s),
-            "await_s": str(MAX_AWAIT_MS // SECOND_MS),
-        },
+        f"A message of {topic} at {broker} waits {how_long} while no messages arrive elsewhere: "
+        f"a SimpleConsumer queries one broker per call, {_selection(queues, wait)}; here "
+        f"{plural(wait.clients, 'client')} with one call at a time{of_topics} cover "
+        f"{plural(total, 'queue')} of {plural(len(queues), 'broker')}.",
+        evidence,
         topic=topic,
         broker_name=broker,
     )
+
+
+def _selection(queues: Mapping[str, int], wait: ReceiveWait) -> str:
+    if not wait.is_bounded:
+        return wait.turns.value
+    if wait.own + wait.others < sum(queues.values()):
+        return "going through only queue 0 of each broker, as Node's does"
+    return "going through the queues of the route"
 
 
 STARVES = Rule(

@@ -19,10 +19,12 @@ from rebalance_core.audit.known_issues import (
 )
 from rebalance_core.audit.registry import ALL_RULES
 from rebalance_core.model.errors import UsageError
+from rebalance_core.model.group_settings import GroupSettings
 from tests.tree import TREE
 from tests.unit.audit.group_rows import fact
 from tests.unit.audit.snapshots import join, judge_cluster, listed_at, snapshot_of, topic
 
+SIMPLE = GroupSettings(consumer_type="PULL", rebalance_mode="PROXY")
 RULE_IDS = {rule.rule_id for rule in ALL_RULES}
 EACH = pytest.mark.parametrize("issue", known_issues(), ids=lambda issue: str(issue.id))
 IN_RANGE, WRONG = "5.3.3", "0.0.1"
@@ -206,3 +208,21 @@ def test_what_any_dump_states_of_a_client_counts(turned: bool) -> None:
     rows: Any = {"observed_members": dumps[::-1] if turned else dumps}
     found = of_group(GroupSnapshot("C", "g", AuditRun(0, 9_000), snapshot_rows(rows)))
     assert found.clients == {"c": ("JAVA", "5.2.0")}
+
+
+def test_a_grpc_client_is_known_by_the_language_that_its_proxy_logged() -> None:
+    """Its settings may be lost with the proxy that restarted (rocketmq-clients#1137)."""
+    go = snapshot_of(
+        topic(), replace(join("x"), rebalance_mode="PROXY", language="GO"), settings=SIMPLE
+    )
+    assert of_group(go).clients == {"x": ("GO", None)}
+    begun = {
+        "rule_id": "OFFLINE_WITH_LAG",
+        "client_id": None,
+        "broker_name": None,
+        "summary": "",
+        "evidence": {"popped": "8", "servers": "proxy-1 restarted"},
+    }
+    rows: Any = [begun]
+    (row,) = with_known(rows, of_group(go))
+    assert row["evidence"][KNOWN] == "apache/rocketmq-clients#1137, client GO"

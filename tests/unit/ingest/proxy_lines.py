@@ -60,18 +60,22 @@ def remoting(client: str, port: int, proxy: str = "proxy-1", topic: str = TOPIC)
     )
 
 
-def info(channel: str, second: int, client: str = CLIENT) -> str:
+def info(channel: str, second: int, client: str = CLIENT, language: str = "JAVA") -> str:
     return (
-        f"ClientChannelInfo [channel={channel}, clientId={client}, language=JAVA, version=513, "
-        f"lastUpdateTimestamp={START_MS + 1000 * second + 7}]"
+        f"ClientChannelInfo [channel={channel}, clientId={client}, language={language}, "
+        f"version=513, lastUpdateTimestamp={START_MS + 1000 * second + 7}]"
     )
 
 
 def connected(
-    second: int, channel: str, client: str = CLIENT, consume_type: str = "CONSUME_PASSIVELY"
+    second: int,
+    channel: str,
+    client: str = CLIENT,
+    consume_type: str = "CONSUME_PASSIVELY",
+    language: str = "JAVA",
 ) -> str:
     what = f"new consumer connected, group: {GROUP} {consume_type} CLUSTERING channel: "
-    return line(second, what + info(channel, second, client))
+    return line(second, what + info(channel, second, client, language))
 
 
 def left(second: int, channel: str, client: str = CLIENT) -> str:

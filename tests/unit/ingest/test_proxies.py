@@ -323,3 +323,20 @@ def test_members_take_the_topics_of_the_groups_table(tmp_path: Path) -> None:
         ),
     )
     assert [join["subscriptions"] for join in joins(tables)] == [["T1"], ["T1", "T2"], ["T3"]]
+
+
+@pytest.mark.parametrize(
+    ("printed", "language"),
+    [("GO", "GO"), ("PYTHON", "PYTHON"), ("HTTP", "NODE_JS"), ("KLINGON", "OTHER")],
+)
+def test_a_grpc_clients_language_is_the_one_that_its_proxy_prints(
+    printed: str, language: str, tmp_path: Path
+) -> None:
+    """Node's client names itself HTTP. Neither the library nor the strategy follows from it."""
+    text = starting(0) + connected(10, grpc(), language=printed) + added(10)
+    tables = ingested_files(tmp_path, logs(proxy_1=text))
+    (join,) = joins(tables)
+    assert (join["language"], join["rebalance_mode"]) == (language, "PROXY")
+    assert {row["rule_id"] for row in tables["findings"]}.isdisjoint(
+        {"INGEST_RELEASE_NOT_TOLD", "INGEST_TAKEN_AS_JAVA"}
+    )

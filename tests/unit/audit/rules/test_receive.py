@@ -65,3 +65,38 @@ def test_a_broker_that_is_down_is_not_asked() -> None:
 )
 def test_who_waits_for_no_long(settings: GroupSettings, happened: tuple[Event, ...]) -> None:
     assert findings_of(RULE, snapshot_of(*happened, settings=settings)) == []
+
+
+def of(language: str, client: str = "x", *topics: str) -> Event:
+    return replace(join(client, *topics), language=language)
+
+
+def test_pythons_client_asks_queues_at_random() -> None:
+    (one,) = findings_of(RULE, snapshot_of(*TWO, of("PYTHON"), settings=SIMPLE))
+    assert "waits at most 114 s in 99 of 100 cases, without any longest," in one.summary
+    assert one.evidence["turns"] == "RANDOM_QUEUES"
+    assert "longest_s" not in one.evidence
+
+
+def test_gos_client_asks_topics_at_random() -> None:
+    topics = topic("T0"), topic("T1")
+    both = "T0", "T1"
+    several = [*topics, topic("T0", broker="b"), topic("T1", broker="b")]
+    found = findings_of(RULE, snapshot_of(*several, of("GO", "x", *both), settings=SIMPLE))
+    assert {one.evidence["turns"] for one in found} == {"RANDOM_TOPICS"}
+    assert all("topics at random" in one.summary for one in found)
+    (alone,) = findings_of(RULE, snapshot_of(*TWO, of("GO"), settings=SIMPLE))
+    assert alone.evidence["longest_s"] == "80"
+
+
+def test_nodes_client_asks_one_queue_of_each_broker() -> None:
+    assert findings_of(RULE, snapshot_of(*TWO, of("NODE_JS"), settings=SIMPLE)) == []
+    many = [topic(broker=name) for name in "abcde"]
+    (one,) = findings_of(RULE, snapshot_of(*many, of("NODE_JS"), settings=SIMPLE))
+    assert (one.evidence["longest_s"], one.evidence["queues"]) == ("80", "20")
+    assert "only queue 0 of each broker" in one.summary
+
+
+def test_a_client_that_asks_in_turn_bounds_the_wait_for_the_others() -> None:
+    (one,) = findings_of(RULE, snapshot_of(*TWO, of("PYTHON"), of("JAVA", "y"), settings=SIMPLE))
+    assert (one.evidence["longest_s"], one.evidence["clients"]) == ("80", "1")
