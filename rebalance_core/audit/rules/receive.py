@@ -87,6 +87,7 @@ def _starving(topic: str, broker: str, queues: Mapping[str, int], wait: ReceiveW
         evidence,
         topic=topic,
         broker_name=broker,
+        remedy=None if wait.is_bounded else BY_CHANCE,
     )
 
 
@@ -97,6 +98,13 @@ def _selection(queues: Mapping[str, int], wait: ReceiveWait) -> str:
         return "going through only queue 0 of each broker, as Node's does"
     return "going through the queues of the route"
 
+
+BY_CHANCE = (
+    "Use more concurrent receives (threads or receiveAsync), a shorter awaitDuration (at least 5 "
+    "s), a consumer of its own for each topic, or a PushConsumer, which queries all brokers at all "
+    "times."
+)
+"""The remedy where no number of receives makes sure that each broker is asked."""
 
 STARVES = Rule(
     "RECEIVE_STARVES",
