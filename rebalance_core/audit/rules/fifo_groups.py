@@ -121,7 +121,8 @@ def _was_there(group: GroupSnapshot, lost: ConsumerEventsRow, at_ms: int) -> boo
 
 
 def _finding(group: GroupSnapshot, topic: str, severity: Severity, blocks: list[Stall]) -> Finding:
-    names = queue_names((block.queue.broker_name, block.queue.queue_id) for block in blocks)
+    queues = {block.queue: None for block in blocks}
+    names = queue_names((queue.broker_name, queue.queue_id) for queue in queues)
     since, seen = min(b.since_ms for b in blocks), max(b.seen_ms for b in blocks)
     gone = sorted({client_id for block in blocks for client_id in block.gone})
     lost = [block.lost_ms for block in blocks if block.lost_ms is not None]
@@ -136,11 +137,17 @@ def _finding(group: GroupSnapshot, topic: str, severity: Severity, blocks: list[
     else:
         until = max(block.until_ms for block in blocks)
         how_long = f"for at least {lasting(seen - since)}, held until {utc(until)}"
+        if len(blocks) > len(queues):
+            longest = max(block.seen_ms - block.since_ms for block in blocks)
+            how_long = (
+                f"on, {len(blocks)} times for up to {lasting(longest)} as far as snapshots show, "
+                f"held until {utc(until)}"
+            )
         who = "its consumer is slow, or is gone and the broker has not noticed yet"
-    behind = Offsets(group).behind(block.queue for block in blocks)
-    alone = blocks[0].queue if len(blocks) == 1 else None
+    behind = Offsets(group).behind(queues)
+    alone = blocks[0].queue if len(queues) == 1 else None
     return Finding(
-        f"{plural(len(blocks), 'FIFO queue')} of {topic} ({names}) made no progress from "
+        f"{plural(len(queues), 'FIFO queue')} of {topic} ({names}) made no progress from "
         f"{utc(since)} {how_long}: {who}.",
         {
             "queues": names,

@@ -93,3 +93,16 @@ def test_a_loss_that_cannot_be_it() -> None:
     much_later = of_member(CONSUMER_LOST, "y", 600)
     group = snapshot_of(*MEMBERS, much_later, settings=PROXY, facts=facts)
     assert severities(RULE, group) == ["INFO"]
+
+
+def test_one_queue_that_stood_twice_is_one_queue() -> None:
+    """Recorded with 5.5.0 (case fifo-push-restarts): a client of Python retries each message by
+    itself first. The queue went on between.
+    """
+    facts = [snapshot(175, 100, 240), snapshot(400, 300, 430)]
+    group = snapshot_of(*MEMBERS, settings=PROXY, facts=facts)
+    (one,) = findings_of(RULE, group)
+    assert severities(RULE, group) == ["INFO"]
+    assert "1 FIFO queue of T (a:0) made no progress" in one.summary
+    assert "on, 2 times for up to 100 s as far as snapshots show" in one.summary
+    assert (one.broker_name, one.queue_id) == ("a", 0)
