@@ -9,10 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rebalance_core.audit.coverage import Process
 from rebalance_core.audit.group_snapshot import AuditRun
 from rebalance_core.audit.rewritten_ids import order_is_lost
+from rebalance_core.audit.unknowns import broker_log
 from rebalance_core.model.events import CONSUMER_JOIN
 from rebalance_core.model.group_settings import BROADCASTING, PROXY_REBALANCE
+from rebalance_core.model.timeline import EVER_MS, Timeline
 from rebalance_core.process.covered_starts import rows_by_name
 
 Group = tuple[str, ...]
@@ -23,6 +26,7 @@ _SETTINGS = (*_GROUP, "message_model", "rebalance_mode", "strategy")
 _FOUND = (*_GROUP, "rule_id", "evidence")
 STRATEGY_UNKNOWN = "INGEST_STRATEGY_UNKNOWN"
 """Its evidence names the incomplete strategy if a file names it."""
+_LOGS = ("clients/", "brokers/")
 _BY_OWNERS = ("ownership", "diffs", "pull_starts", "consumer_load", "pop_reach")
 """Tables whose rows depend on ownership; the owner of a queue without a row is unknown."""
 
@@ -32,9 +36,9 @@ class UnknownOwners:
 
     There are three such cases. Members allocate by their ids or the ids' order, and a tool has
     hashed the ids. Files name a strategy without its parameters or rule; if no file names any, the
-    ledger uses the assumed strategy. Or only some members' logs show the group, because no broker's
-    log was collected and no broker was asked for the other members. Members of a broadcasting group
-    read every queue in any case.
+    ledger uses the assumed strategy. Or no broker was asked for the group's members, and the
+    brokers' logs may lack the join of one, because they begin late or have a gap. Members of a
+    broadcasting group read every queue in any case.
 
     Args:
         runs: the runs, by cluster.
@@ -46,7 +50,7 @@ class UnknownOwners:
         clients: dict[Group, set[str]] = {}
         alone: set[Group] = set()
         hashed = {name for name, run in runs.items() if run.ids_hashed}
-        unlogged = {name for name, run in runs.items() if not _has_broker_logs(run)}
+        unlogged = {name for name, run in runs.items() if _may_lack_joins(run)}
         settings = {
             _group(row): row
             for row in _of_clusters(tables, "consumer_groups", _SETTINGS, hashed | unlogged)
@@ -62,8 +66,8 @@ class UnknownOwners:
             if group[0] in hashed and mode != PROXY_REBALANCE:
                 clients.setdefault(group, set()).add(row["client_id"])
             if group[0] in unlogged:
-                own = (row["source"] or "").startswith("clients/")
-                (alone if own else shown).add(group)
+                logged = (row["source"] or "").startswith(_LOGS)
+                (alone if logged else shown).add(group)
         self._groups = alone - shown | {
             group
             for group, ids in clients.items()
@@ -82,10 +86,19 @@ class UnknownOwners:
         return rows.filter(pa.array(owners_known[codes]))
 
 
-def _has_broker_logs(run: AuditRun) -> bool:
-    """Return True if any broker's log was collected, or if this is unknown."""
+def _may_lack_joins(run: AuditRun) -> bool:
+    """Return True if a member may have joined while no collected log of a broker recorded it.
+
+    Members register with every broker, so one broker's log fills the gaps of another's.
+    """
     coverage = run.coverage
-    return not coverage.known or any(coverage.ends(broker) for broker in coverage.brokers)
+    if not coverage.known:
+        return False
+    logs: Timeline[Process] = Timeline.always(broker_log("").missing())
+    for broker in coverage.brokers:
+        logs = logs.refined(coverage.of_broker(broker))
+    until_ms = max(map(coverage.ends, coverage.brokers), default=0)
+    return logs.gap(-EVER_MS, until_ms) is not None
 
 
 def _group(row: Mapping[str, Any]) -> Group:

@@ -13,6 +13,8 @@ from rebalance_core.process.unknown_owners import UnknownOwners
 from tests.unit.audit.snapshots import broker_logs
 from tests.unit.process.test_undated_moves import row_of
 
+EARLY, LATE = LogSpan(0, 300_000, from_start=True), LogSpan(200_000, 900_000, from_start=False)
+TORN = [LogSpan(0, 100_000, from_start=True), LogSpan(600_000, 900_000, from_start=False)]
 TWO = (("x", None), ("y", None))
 
 
@@ -95,9 +97,14 @@ def test_a_strategy_that_is_named_and_not_known_makes_no_owners(named: str, *, l
             {"a": [LogSpan(0, 900, from_start=True)]},
             True,
         ),
+        (("brokers/a/broker.log:1",), False, {"a": [LATE]}, False),
+        (("brokers/a/broker.log:1",), True, {"a": [LATE]}, True),
+        (("brokers/a/broker.log:1",), False, {"a": [LATE], "b": TORN}, False),
+        (("brokers/a/broker.log:1",), False, {"a": [EARLY], "b": TORN}, False),
+        (("brokers/a/broker.log:1",), False, {"a": [LATE], "b": [EARLY]}, True),
     ],
 )
-def test_logs_of_some_members_alone_do_not_show_who_else_is_a_member(
+def test_logs_that_may_lack_a_join_do_not_show_who_else_is_a_member(
     sources: tuple[str, ...], logs: dict[str, list[LogSpan]], *, listed: bool, left: bool
 ) -> None:
     of_event = {"event_ms": 1, "sequence": 0, "event_type": "CONSUMER_JOIN", "client_id": "x"}
@@ -107,7 +114,7 @@ def test_logs_of_some_members_alone_do_not_show_who_else_is_a_member(
         "cluster_events": table_of("cluster_events", joins),
         "observed_members": table_of("observed_members", seen),
     }
-    run = AuditRun(0, 1_000, coverage=Coverage(broker_logs(**logs), known=True))
+    run = AuditRun(0, 900_000, coverage=Coverage(broker_logs(**logs), known=True))
     numbers = dict.fromkeys(("queue_id", "holders", "from_epoch", "from_ms"), 0)
     owned = row_of("ownership", topic="T", broker_name="a", client_id="x", **numbers)
     rows = batch_of_rows(SIMULATED_TABLES["ownership"], [owned])
