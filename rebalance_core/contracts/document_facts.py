@@ -421,6 +421,7 @@ FACT_SUBJECTS: dict[str, tuple[str, ...]] = {
         "heartbeat",
         "member",
         "notified",
+        "queue_offsets",
         "queue_progress",
         "topic_config",
         "topic_updated",

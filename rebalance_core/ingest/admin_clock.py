@@ -8,7 +8,7 @@ offsets; the clock is off if most of them exclude an offset of zero and agree on
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import pairwise, product
 
 from rebalance_core.ingest.broker_folders import BrokerFolder
 from rebalance_core.ingest.clock_zones import PULLED_MS, nearest_zone
@@ -19,7 +19,16 @@ from rebalance_core.ingest.collection import (
     STORE_KINDS,
     CollectedFile,
 )
-from rebalance_core.ingest.file_reader import COMMIT, LIST, MEMBER, QUEUES, UP, VERSION, FileStats
+from rebalance_core.ingest.file_reader import (
+    COMMIT,
+    END,
+    LIST,
+    MEMBER,
+    QUEUES,
+    UP,
+    VERSION,
+    FileStats,
+)
 from rebalance_core.ingest.log_parts import Host, LogPart, log_parts
 from rebalance_core.model.timeline import Timeline
 from rebalance_core.model.times import (
@@ -133,6 +142,7 @@ def clocks_off(
         DUMPS: [
             *_of_lists(dumps, counted, lines, clocks.folders),
             *_of_commits(dumps, counted, lines),
+            *_of_ends(dumps, counted, lines),
         ],
         STORES: [*_of_commits(stores, counted, lines, clocks.folders)],
     }
@@ -149,7 +159,7 @@ def clocks_off(
         if as_dumped < alone:
             copied = dumped
         elif as_dumped == alone and copied is None and stores:
-            copied = ClockOff(0, abs(dumped.behind_ms))  # one machine may do both
+            copied = ClockOff(0, abs(dumped.behind_ms) + dumped.error_ms)  # one machine may do both
     if dumps and not allowed[DUMPS]:
         dumped = ClockOff(0, None, compared=False)
     if stores and not allowed[STORES] and copied is None:
@@ -286,6 +296,31 @@ def _of_commits(
                 yield _differences([(low, high)], at_ms, SENT_MS, late_ms)
 
 
+def _of_ends(
+    dumps: Iterable[CollectedFile], counted: Mapping[str, FileStats], lines: _Timelines
+) -> Iterator[Spans]:
+    """Yield the times that ends of queues allow: not after a group's first commit above the end.
+
+    Ends do not fall within `MOST_WIDE_MS`, unless the topic was created anew. A commit that has
+    been above an end all the time is a fault of the group.
+    """
+    by_queue: dict[str, list[list[tuple[int, int]]]] = {}
+    for name, commits in lines.commits.items():
+        by_queue.setdefault(name.removeprefix(COMMIT).partition(" ")[2], []).append(commits)
+    for file in dumps:
+        at_ms = file.written_ms or 0
+        for name, shown in counted[file.name].witnessed.items():
+            of_queue = by_queue.get(name.removeprefix(END), ()) if name.startswith(END) else ()
+            for commits, (_, end) in product(of_queue, shown):
+                offsets = [offset for _, offset in commits]
+                above = bisect_right(offsets, end)
+                if not 0 < above < len(commits) or offsets != sorted(offsets):
+                    continue
+                above_ms = commits[above][0]
+                if above_ms + MOST_WIDE_MS >= at_ms:
+                    yield _differences([(NEVER_MS, above_ms)], at_ms, 0, SECOND_MS)
+
+
 def _of_queues(
     stores: Iterable[CollectedFile],
     counted: Mapping[str, FileStats],
@@ -391,12 +426,12 @@ def _difference(statements: Iterable[Spans], exact: Iterable[int]) -> ClockOff |
         return None  # a copy older than its name may be one of an old export
     if high == EVER_MS:
         return ClockOff(0, None)  # they show later contents, but not how much later
+    behind = (low + high) // 2 if high - low <= MOST_WIDE_MS else min(low, high, key=abs)
     pulled = [ms for ms in exact if low <= ms <= high]
     if pulled:
         # the newest pull was just before, and the oldest of any client shortly before
-        behind = (max(pulled) + max(max(pulled), min(pulled) + WAITED_MS)) // 2
-    else:
-        behind = (low + high) // 2 if high - low <= MOST_WIDE_MS else min(low, high, key=abs)
+        just_then = (max(pulled) + max(max(pulled), min(pulled) + WAITED_MS)) // 2
+        behind = just_then if just_then <= high else behind
     return ClockOff(behind, max(behind - low, high - behind))
 
 

@@ -1566,6 +1566,7 @@ DatingFact: TypeAlias = (
     | Stated[Literal["heartbeat"], HeartbeatValues]
     | Stated[Literal["member"], MemberValues]
     | Stated[Literal["notified"], NotifiedValues]
+    | Stated[Literal["queue_offsets"], QueueOffsetsValues]
     | Stated[Literal["queue_progress"], QueueProgressValues]
     | Stated[Literal["topic_config"], TopicConfigValues]
     | Stated[Literal["topic_updated"], TopicUpdatedValues]

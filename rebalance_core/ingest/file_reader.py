@@ -150,11 +150,12 @@ client that did not unregister ended there.
 """
 MOST_MARKS = 200
 MEMBER, LIST, SUBSCRIBED, COMMIT = "member ", "list ", "subscribed ", "commit "
-VERSION, QUEUES = "version", "queues "
+VERSION, QUEUES, END = "version", "queues ", "end "
 """Facts that date a document and identify its host: a member came or went, or is listed, with its
 group and client id; a list of members is whole, with its group and broker, and has a topic; an
 offset was committed, with its group, topic, queue id and broker, of a store its folder; a store was
-changed; a topic came to have this many queues to read on a broker, has or had them.
+changed; a topic came to have this many queues to read on a broker, has or had them; a queue's
+messages end there, with its topic, queue id and broker.
 """
 MOST_WITNESSES = 2_000
 
@@ -986,6 +987,10 @@ class FileReader:
             group = group_of_rows(self.file.arguments[1], row["with_clients"], row["topic"])
             queue = row["topic"], row["broker_name"], row["queue_id"]
             self._note_commit(group, *queue, 0, row["consumer_offset"])
+            self._note_end(*queue, row["broker_offset"])
+        elif fact.kind == "queue_offsets" and not fact.values["broker_name_truncated"]:
+            status, topic = fact.values, self.file.arguments[1]
+            self._note_end(topic, status["broker_name"], status["queue_id"], status["max_offset"])
         elif fact.kind == "topic_config":
             self._note_queues(fact.values["topic"], fact.values["read_queue_nums"], 0, 1)
         elif fact.kind == "topic_updated":
@@ -998,6 +1003,9 @@ class FileReader:
 
     def _note_queues(self, topic: str, queues: int, at_ms: int, change: int) -> None:
         self.stats.witness(f"{QUEUES}{topic} {queues}", at_ms, change)
+
+    def _note_end(self, topic: str, broker: str, queue_id: int, offset: int) -> None:
+        self.stats.witness(f"{END}{topic} {queue_id} {broker}", 0, offset)
 
     def _note_commit(
         self, group: str, topic: str, broker: str, queue_id: int, at_ms: int, offset: int

@@ -50,6 +50,24 @@ def test_the_clock_of_the_machine_that_dumps(seconds: int, tmp_path: Path) -> No
         assert abs(row["event_ms"] - same["event_ms"]) <= error
 
 
+def test_ends_below_commits_of_before_show_that_dumps_are_named_late(tmp_path: Path) -> None:
+    """Lists and commits alone allow the dumps of `pop` ten seconds either way."""
+    tables = named_late("pop", tmp_path / "c", dumps=5)
+    (text,) = (text for text in named(tables) if "makes the dumps" in text)
+    assert "ahead of" in text
+    ((off, error),) = {
+        (row["clock_offset_ms"], row["clock_error_ms"])
+        for row in tables["coverage"]
+        if row["role"] == "ADMIN"
+    }
+    assert off - error <= -5_000 <= off + error < 0
+    tables = named_late("pop", tmp_path / "both", dumps=5, stores=5)
+    (maybe,) = (text for text in named(tables) if "copies the stores" in text)
+    (error,) = {row["clock_error_ms"] for row in tables["coverage"] if row["kind"] == MODES}
+    assert "may be" in maybe
+    assert error >= 5_000
+
+
 @pytest.mark.parametrize(
     ("recording", "seconds"),
     [("join-leave", 300), ("join-leave", -60), ("join-leave", 3600), ("controller", 60)],
