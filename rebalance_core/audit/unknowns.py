@@ -71,6 +71,11 @@ def broker_log(broker: str) -> LogFile:
     return LogFile("broker.log", broker)
 
 
+def pop_log(broker: str) -> LogFile:
+    """Return a broker's pop.log, whose last line is that of its revive service."""
+    return LogFile("pop.log", broker, f"Copy pop.log of {broker} up to its last line, at INFO.")
+
+
 def name_server_log(server: str = NAME_SERVERS) -> LogFile:
     """Return the log of a name server, or those of all."""
     which = "every name server" if server == NAME_SERVERS else server

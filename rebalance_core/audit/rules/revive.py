@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from rebalance_core.audit import unknowns
 from rebalance_core.audit.dumps import number
 from rebalance_core.audit.group_snapshot import (
     BROKER,
+    AuditRun,
     ClusterSnapshot,
     Finding,
     Rule,
@@ -227,7 +229,8 @@ def find_stuck(cluster: ClusterSnapshot) -> Iterator[Finding]:
         if reason == "SWITCHED_OFF" and broker not in popped:
             continue  # it refuses pops, so no messages wait
         if reason in _WHY and (reason in _FINAL or _held_up(rows)):
-            finding = _trouble(broker, reason, rows, passes)
+            last_ms = max(row["last_ms"] for row in rows)
+            finding = _as_of(cluster.run, _trouble(broker, reason, rows, passes), reason, last_ms)
             explained |= {broker} if finding.last_ms is None and reason not in _FINAL else set()
             yield finding
     for broker, queues in sorted(_standing_queues(cluster, passes).items()):
@@ -249,6 +252,17 @@ def _standing_queues(
         if all(found.queue != other.queue for other in standing.get(broker, ())):
             standing.setdefault(broker, []).append(found)
     return standing
+
+
+def _as_of(run: AuditRun, finding: Finding, reason: str, until_ms: int) -> Finding:
+    """Return the finding, uncertain if the broker's pop.log shows nothing of its last minute.
+
+    A revive service that does not go on logs that at every pass, within seconds.
+    """
+    if finding.last_ms is not None or reason in _FINAL or until_ms + SETTLED_MS >= run.end_ms:
+        return finding
+    broker = finding.broker_name or ""
+    return replace(finding, unknown=unknowns.pop_log(broker).ended(until_ms))
 
 
 def _held_up(rows: list[ReviveTroubleFact]) -> bool:

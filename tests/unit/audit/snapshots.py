@@ -276,9 +276,10 @@ def found_in_cluster(
     events: Iterable[Row] = (),
     covered: Coverage | None = None,
     coverage: Iterable[Row] = (),
+    end: float | None = None,
 ) -> list[Finding]:
-    """The findings of one rule on a cluster, as far as they are borne out."""
-    run = AuditRun(0, 0, coverage=covered or Coverage())
+    """The findings of one rule on a cluster, as far as they are borne out, until ``end`` s."""
+    run = AuditRun(0, 0 if end is None else ms(end), coverage=covered or Coverage())
     group = ClusterSnapshot(run, facts_by_kind(facts), list(events), list(coverage))
     rule = rules_by_id()[rule_id]
     assert rule.find_in_cluster is not None, f"{rule_id} is none on a cluster"

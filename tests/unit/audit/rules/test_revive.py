@@ -98,6 +98,16 @@ def test_a_service_that_is_switched_off_or_fails() -> None:
         assert found_in_cluster(STUCK, [read, trouble(reason, 100, 120)]) == []
 
 
+@pytest.mark.parametrize(("until", "known"), [(990, True), (930, False)])
+def test_a_service_whose_log_ends_early_may_have_gone_on(until: float, *, known: bool) -> None:
+    rows = [passes(0, 10, 50), trouble("FAILED", 100, until)]
+    (one,) = found_in_cluster(STUCK, rows, end=1_000)
+    assert one.last_ms is None
+    assert one.severity == (None if known else "INFO")
+    (lost,) = found_in_cluster(STUCK, [trouble("GIVEN_UP", 100, until)], end=1_000)
+    assert lost.severity is None
+
+
 def test_a_broker_that_refuses_pops_has_nothing_to_deliver_again() -> None:
     off = trouble("SWITCHED_OFF", 100, 900)
     assert found_in_cluster(STUCK, [off]) == []
