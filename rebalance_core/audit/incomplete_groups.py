@@ -111,7 +111,8 @@ def incomplete_groups(reason: str, count: int, names: list[str]) -> Finding:
         names: the first names.
     """
     names_shown = listed(names, count=count)
+    groups = f"{plural(count, 'online group')}{', each' if count > 1 else ''}"
     return Finding(
-        f"{plural(count, 'online group')}, each {_WORDS[reason]}: {names_shown}.",
+        f"{groups} {_WORDS[reason]}: {names_shown}.",
         {"groups": names_shown},
     )

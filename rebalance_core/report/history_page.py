@@ -107,7 +107,7 @@ def _by_state(
     return [
         ("New", "seen in the last night first", chosen("NEW")),
         ("Back again", "were over, are back", chosen("REOPENED")),
-        ("Healed", "the last night shows their end", over("HEALED")),
+        ("Healed", "ended, as the last night shows", over("HEALED")),
         (
             "Gone",
             ("open until the last night, which examined them and did not find them"),

@@ -284,10 +284,8 @@ def _compared(report: AuditReport) -> str:
     same = groups.equal + groups.shared
     shared = f" ({groups.shared:,} share queues)" if groups.shared else ""
     if same == online:
-        return (
-            f"In all {online:,} online groups{shared} the live owners are the predicted "
-            f"owners.{idle}"
-        )
+        whole = "the online group" if online == 1 else f"all {online:,} online groups"
+        return f"In {whole}{shared} the live owners are the predicted owners.{idle}"
     if not same:
         whole = "The online group" if online == 1 else f"None of the {online:,} online groups"
         return f"{whole} could {'not ' if online == 1 else ''}be compared.{idle}"

@@ -128,6 +128,8 @@ def test_the_page_asks_for_nothing_and_fits(calendar: Any, tmp_path: Path, schem
         assert tab.requests() == [page.as_uri()]
         assert tab.complaints() == []
         assert tab.run("document.documentElement.scrollWidth") <= 500
+        tables = "[...document.querySelectorAll('table')].map(t => [t.className, t.scrollWidth])"
+        assert [table for table in tab.run(tables) if table[1] > 476] == []
         ink, paper = tab.run("(s => [s.color, s.backgroundColor])(getComputedStyle(document.body))")
         dark = [sum(map(int, re.findall(r"[0-9]+", one)[:3])) < 384 for one in (ink, paper)]
         assert dark == [scheme == "light", scheme == "dark"]

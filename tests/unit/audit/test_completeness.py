@@ -205,7 +205,7 @@ def test_groups_without_what_others_have_are_counted_in_one_finding() -> None:
     assert "and 28 more" in row["summary"]
     verdict: Any = {"verdict": "UNKNOWN", "reason": "LOG_ENDED", "unasked": []}
     (row,) = missing_of_groups({str(missing_reason(verdict)): (1, ["g1"])}, compared=0)
-    assert "1 online group, each whose live owners differ" in row["summary"]
+    assert "1 online group whose live owners differ" in row["summary"]
     assert missing_of_groups({"NO_DUMP": (30, ["g1"])}, compared=0) == []
 
 

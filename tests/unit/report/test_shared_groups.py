@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from rebalance_core.report.audit_report import (
     SEVERAL,
     GroupCounts,
@@ -61,6 +63,22 @@ def test_groups_that_share_queues_agree() -> None:
     shown = report(groups=GroupCounts(total=3, equal=1, shared=2))
     assert "In all 3 online groups (2 share queues) the live owners are" in headline(shown)
     assert "could not be compared" not in headline(shown)
+
+
+@pytest.mark.parametrize(
+    ("groups", "expected"),
+    [
+        (GroupCounts(total=1, equal=1), "In the online group the live owners are the predicted"),
+        (GroupCounts(total=1, unstable=1), "The online group could not be compared."),
+        (
+            GroupCounts(total=3, unknown=2, offline=1),
+            "None of the 2 online groups could be compare",
+        ),
+        (GroupCounts(total=3, equal=2, unknown=1), "In 2 of 3 online groups the live owners"),
+    ],
+)
+def test_the_headline_agrees_with_the_number_of_groups(groups: GroupCounts, expected: str) -> None:
+    assert expected in headline(report(groups=groups))
 
 
 def test_files_to_look_at_stand_open_and_the_others_are_folded() -> None:
