@@ -8,6 +8,11 @@ from rebalance_core.audit.dumps import number, queue_of, seen_ms
 from rebalance_core.audit.group_snapshot import GroupSnapshot
 from rebalance_core.model.queue import MessageQueue, is_system_topic
 
+BETWEEN_READS = 100
+"""The messages that a queue may receive between the two reads of one answer: 10,000 per second for
+10 ms. A broker reads the end of a queue before its commit
+(``AdminBrokerProcessor.getConsumeStats``)."""
+
 
 class Offsets:
     """The newest offsets known of each queue.

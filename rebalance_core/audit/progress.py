@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from rebalance_core.audit.dumps import last_stated, queue_of
 from rebalance_core.audit.group_snapshot import GroupSnapshot
+from rebalance_core.audit.offsets import BETWEEN_READS
 from rebalance_core.audit.subscriptions import is_broadcasting
-from rebalance_core.contracts.progress import COMMIT_FELL, NO_COMMIT, NO_END, READ_APART
-from rebalance_core.model.queue import is_retry_topic, is_system_topic
+from rebalance_core.contracts.progress import (
+    COMMIT_FELL,
+    END_BELOW_COMMIT,
+    NO_COMMIT,
+    NO_END,
+    READ_APART,
+)
+from rebalance_core.model.queue import MessageQueue, is_retry_topic, is_system_topic
 from rebalance_core.model.times import (
     MINUTE_MS,
     OFFSET_FLUSH_MS,
@@ -28,7 +37,7 @@ from rebalance_core.model.verdicts import (
 )
 
 if TYPE_CHECKING:
-    from rebalance_core.contracts.rows import GroupQueueProgressRow
+    from rebalance_core.contracts.rows import FlowControlledFact, GroupQueueProgressRow
 
 STORE_COPY_MS = 5_000
 """Copying a store takes this long at most."""
@@ -63,6 +72,30 @@ def progress_rows(group: GroupSnapshot) -> list[GroupQueueProgressRow]:
 def stands_still(row: GroupQueueProgressRow) -> bool:
     """Return True if the commit of the queue does not move while its end grows."""
     return row["still_since_ms"] is not None
+
+
+def stuck_in_cache(group: GroupSnapshot) -> dict[MessageQueue, FlowControlledFact]:
+    """Return the queues whose end no file has, and whose holder's log shows a standstill by itself.
+
+    Its commits of the queue are equal, and long after the first of them it still does not pull,
+    because its cache has messages beyond the commit: that shows what the end would show.
+    """
+    newest = {
+        queue_of(fact): fact for fact in sorted(group.facts["FLOW_CONTROLLED"], key=last_stated)
+    }
+    stuck = {}
+    for row in progress_rows(group) if newest else ():
+        since_ms, seen_ms, fact = (
+            row["waits_since_ms"],
+            row["committed_ms"],
+            newest.get(queue_of(row)),
+        )
+        if fact is None or since_ms is None or seen_ms is None or row["end_offset"] is not None:
+            continue
+        until_ms = min(seen_ms, fact["last_ms"])
+        if row["reason"] == NO_END and until_ms - since_ms >= STANDSTILL_MS:
+            stuck[queue_of(row)] = fact
+    return stuck
 
 
 def falls_behind(row: GroupQueueProgressRow) -> bool:
@@ -107,12 +140,18 @@ def is_idle(row: GroupQueueProgressRow) -> bool:
     return row["unread"] == 0 and not row["end_rate"]
 
 
+def _is_above_end(row: GroupQueueProgressRow) -> bool:
+    """Return whether the commit lies further above the end than two reads of a busy queue do."""
+    committed, end = row["committed"], row["end_offset"]
+    return committed is not None and end is not None and committed - end > BETWEEN_READS
+
+
 def progress_of(group: GroupSnapshot) -> GroupProgress:
     """Return how the group gets on: the worst word of its queues."""
     if is_broadcasting(group):
         return GroupProgress(UNKNOWN, BROADCASTING)
     rows = [row for row in progress_rows(group) if not is_retry_topic(row["topic"])]
-    if any(map(stands_still, rows)):
+    if any(map(stands_still, rows)) or stuck_in_cache(group):
         return GroupProgress(STANDS_STILL)
     if any(map(falls_behind, rows)):
         return GroupProgress(FALLS_BEHIND)
@@ -120,9 +159,17 @@ def progress_of(group: GroupSnapshot) -> GroupProgress:
         return GroupProgress(UNKNOWN, UNCHANGED)
     if any(row["commit_rate"] for row in rows):
         return GroupProgress(MOVES)
+    return _of_quiet(rows)
+
+
+def _of_quiet(rows: Sequence[GroupQueueProgressRow]) -> GroupProgress:
+    """Return how a group gets on of which no commit was seen to move or to stand still."""
     read = [row for row in rows if row["committed"] is not None]
     if not read:
-        return GroupProgress(UNKNOWN, NO_COMMIT)
+        is_empty = bool(rows) and all(row["end_offset"] == 0 for row in rows)
+        return GroupProgress(IDLE) if is_empty else GroupProgress(UNKNOWN, NO_COMMIT)
+    if any(map(_is_above_end, read)):
+        return GroupProgress(UNKNOWN, END_BELOW_COMMIT)
     if any(row["end_offset"] is None for row in read):
         return GroupProgress(UNKNOWN, NO_END)
     for reason in (COMMIT_FELL, READ_APART):

@@ -87,6 +87,33 @@ class Refusal:
     last_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class HeldBack:
+    """Pulls that a client held back because its cache was full, for one reason.
+
+    Attributes:
+        reason: COUNT, SIZE or SPAN (`model.flow_control`).
+        queues: of how many queues.
+        first_ms: the first; last_ms: the last.
+    """
+
+    reason: str
+    queues: int
+    first_ms: int
+    last_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cached:
+    """Messages of a queue that a client has in its cache and has not finished."""
+
+    topic: str
+    broker_name: str
+    queue_id: int
+    committed: int
+    messages: int
+
+
 @dataclass(frozen=True)
 class GroupShown:
     """The contents of a file about a group.
@@ -102,6 +129,8 @@ class GroupShown:
         popped: number of queues that it reports as popped.
         committed: queues with a commit in stores or logs.
         refusals: the refusals of requests, in order of time.
+        held_back: the pulls that the client held back, by reason.
+        cached: the unfinished messages that the client reports, by queue.
         findings: the findings of the rules, without the cluster.
     """
 
@@ -115,6 +144,8 @@ class GroupShown:
     popped: int
     committed: int
     refusals: tuple[Refusal, ...]
+    held_back: tuple[HeldBack, ...]
+    cached: tuple[Cached, ...]
     findings: tuple[FindingsBegun, ...]
 
     def facts(self) -> dict[str, Any]:
@@ -148,6 +179,8 @@ def shown(group: GroupSnapshot) -> GroupShown:
         popped=len(group.facts["POP_QUEUE"]),
         committed=len({queue_of(row) for row in group.tables["committed_offsets"]}),
         refusals=tuple(_refusals(group)),
+        held_back=tuple(_held_back(group)),
+        cached=tuple(_cached(group)),
         findings=tuple(_findings(group)),
     )
 
@@ -169,6 +202,26 @@ def _refusals(group: GroupSnapshot) -> Iterator[Refusal]:
         minutes = sum(fact["times"] for fact in facts)
         last_ms = max(fact["last_ms"] for fact in facts)
         yield Refusal(request, reason, minutes, facts[0]["first_ms"], last_ms)
+
+
+def _held_back(group: GroupSnapshot) -> Iterator[HeldBack]:
+    alike = grouped(group.facts["FLOW_CONTROLLED"], lambda fact: fact["details"]["reason"])
+    for reason, facts in sorted(alike.items()):
+        yield HeldBack(
+            reason,
+            len({queue_of(fact) for fact in facts}),
+            min(fact["first_ms"] for fact in facts),
+            max(fact["last_ms"] for fact in facts),
+        )
+
+
+def _cached(group: GroupSnapshot) -> Iterator[Cached]:
+    for fact in sorted(group.facts["HELD_QUEUE"], key=queue_of):
+        details = fact["details"]
+        count = number(details["cached_messages"], 0)
+        if count > 0:
+            committed = number(details["commit_offset"], 0)
+            yield Cached(*queue_of(fact), committed, count)
 
 
 def _findings(group: GroupSnapshot) -> Iterator[FindingsBegun]:

@@ -46,6 +46,7 @@ from rebalance_core.ingest.pasted import (
 )
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.model.file_statuses import READ
+from rebalance_core.model.flow_control import COUNT, SIZE, SPAN
 from rebalance_core.model.times import PULL_MAX_IDLE_MS, SECOND_MS
 from rebalance_core.model.verdicts import INFO, WORST_FIRST
 from rebalance_core.process.read import FileShown, read_alone
@@ -86,6 +87,11 @@ _UNNAMED = {
     UNNAMED_GROUP: "the group",
     UNNAMED_TOPIC: "the topic",
     UNNAMED_CLIENT: "the client",
+}
+_FLOW = {
+    COUNT: "the cached message count exceeds the threshold",
+    SIZE: "the cached message size exceeds the threshold",
+    SPAN: "span too long (consumeConcurrentlyMaxSpan), because one message is not finished",
 }
 _NOT_SHOWN = {
     MEMBERS: (
@@ -332,6 +338,18 @@ def _group_texts(group: "GroupShown", pasted: PastedFile) -> Iterator[str]:
     if group.held is not None:
         pops = f" and pops {counted(group.popped, 'queue')}" if group.popped else ""
         yield f"it holds {counted(group.held, 'queue')}{pops}"
+    for held in group.held_back:
+        span = f"from {utc(held.first_ms)} to {utc(held.last_ms)}"
+        yield f"flow control of {counted(held.queues, 'queue')} {span}: {_FLOW[held.reason]}"
+    if group.cached:
+        names = ", ".join(
+            f"{each.topic} {each.broker_name}:{each.queue_id} {each.messages:,} "
+            f"(commit {each.committed})"
+            for each in group.cached[:QUEUES_SHOWN]
+        )
+        more = len(group.cached) - QUEUES_SHOWN
+        also = f" and {more} more" if more > 0 else ""
+        yield f"unfinished messages in the client's cache: {names}{also}"
     for refusal in group.refusals[:FINDINGS_SHOWN]:
         refused = "refused" if refusal.reason.startswith("CODE ") else "not answered"
         span = f"from {utc(refusal.first_ms)} to {utc(refusal.last_ms)}"

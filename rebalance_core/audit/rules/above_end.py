@@ -17,7 +17,7 @@ from rebalance_core.audit.group_snapshot import (
     plural,
     queue_names,
 )
-from rebalance_core.audit.offsets import messages
+from rebalance_core.audit.offsets import BETWEEN_READS, messages
 from rebalance_core.audit.rules.deleted_topics import deletions_of
 from rebalance_core.audit.subjects import CAUSES
 from rebalance_core.audit.subscriptions import is_broadcasting
@@ -37,10 +37,6 @@ if TYPE_CHECKING:
 
     SentFact: TypeAlias = OffsetCorrectedFact | OffsetIllegalFact
 
-BETWEEN_READS = 100
-"""The messages that a queue may receive between the two reads of one answer: 10,000 per second for
-10 ms. A broker reads the end of a queue before its commit
-(``AdminBrokerProcessor.getConsumeStats``)."""
 TopicBroker = tuple[str, str]
 """Topic and broker."""
 

@@ -23,6 +23,7 @@ from rebalance_core.audit.progress import (
     is_idle,
     progress_rows,
     stands_still,
+    stuck_in_cache,
 )
 from rebalance_core.audit.refused_starts import RefusedStarts
 from rebalance_core.audit.rules.group_settings import CONSUME_ENABLE, setting_at_end
@@ -71,24 +72,30 @@ def find_standing_still(group: GroupSnapshot) -> Iterator[Finding]:
     """Yield one finding per cause: a member holds the queues, and their commits do not move."""
     if is_broadcasting(group):
         return
-    held = _held(group)
+    held, cached = _held(group), stuck_in_cache(group)
     still = [row for row in held if stands_still(row)]
-    if not still:
+    stuck = [row for row in progress_rows(group) if queue_of(row) in cached]
+    if not still and not stuck:
         return
     main = [row for row in held if not is_retry_topic(row["topic"])]
     whole = all(stands_still(row) or is_idle(row) for row in main) and any(map(stands_still, main))
-    by_cause = grouped(still, _Causes(group).cause_of)
+    by_cause = grouped([*still, *stuck], _Causes(group).cause_of)
+    holders = {queue: fact["client_id"] or "" for queue, fact in cached.items()}
+    holders |= {queue: _holder(answer) for queue, answer in _answered(group).items()}
     for cause, rows in by_cause.items():
         every = "every queue of the group that receives messages"
         which = every if whole and len(by_cause) == 1 else plural(len(rows), "queue")
-        yield _stands_still(rows, which, cause, ERROR if whole else WARNING)
+        names = {row["client_id"] or holders.get(queue_of(row), "") for row in rows}
+        yield _stands_still(rows, which, cause, sorted(names - {""}), ERROR if whole else WARNING)
 
 
-def _stands_still(rows: Rows, which: str, cause: Cause | None, severity: Severity) -> Finding:
-    since_ms = min(row["still_since_ms"] or 0 for row in rows)
+def _stands_still(
+    rows: Rows, which: str, cause: Cause | None, holders: list[str], severity: Severity
+) -> Finding:
+    since_ms = min(row["still_since_ms"] or row["waits_since_ms"] or 0 for row in rows)
     seen_ms = max(row["committed_ms"] or 0 for row in rows)
     unread = sum(row["unread"] or 0 for row in rows)
-    holders = sorted({row["client_id"] for row in rows if row["client_id"]})
+    no_end = all(row["unread"] is None for row in rows)
     who = f" ({listed(holders, 3)})" if holders else ""
     single = len(rows) == 1
     why = f"; {cause.text}" if cause else "; no file shows why"
@@ -98,7 +105,8 @@ def _stands_still(rows: Rows, which: str, cause: Cause | None, severity: Severit
         f"The commit of {which} has not moved since {utc(since_ms)}, for "
         f"{lasting(seen_ms - since_ms)}, while messages arrive and a member holds "
         f"{'it' if single else 'them'}{who}: "
-        f"{messages(unread)} unread in {listed(_offsets(rows), 5)}{why}.{deleted}",
+        f"{'messages' if no_end else messages(unread)} unread in "
+        f"{listed(_offsets(rows), 5)}{why}.{deleted}",
         {
             "queues": listed(_names(rows)),
             "unread": unread,
@@ -106,7 +114,7 @@ def _stands_still(rows: Rows, which: str, cause: Cause | None, severity: Severit
             "reason": cause.reason if cause else "unknown",
         },
         severity=severity,
-        client_id=holders[0] if len(holders) == 1 else None,
+        client_id=holders[0] if len(holders) == 1 and rows[0]["client_id"] else None,
         first_ms=since_ms,
         shown_ms=seen_ms,
         remedy=cause.remedy if cause else None,
@@ -158,7 +166,7 @@ def find_never_committed(group: GroupSnapshot) -> Iterator[Finding]:
     if is_broadcasting(group):
         return
     offsets, since = Offsets(group), _held_since(group)
-    asked = _newest(group.facts["QUEUE_PROGRESS"])
+    asked = _answered(group)
     rows = []
     for row in _held(group):
         queue = queue_of(row)
@@ -187,13 +195,28 @@ def find_never_committed(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def _held(group: GroupSnapshot) -> list[GroupQueueProgressRow]:
-    """Return the rows of queues that a member holds at the end, by the ledger or by a dump."""
+    """Return the rows of queues that a member holds at the end, by the ledger or by a dump.
+
+    A consumerProgress alone names the address of a queue's holder, and no client id.
+    """
     held = {queue_of(row) for row in group.owned if row["client_id"] is not None}
     listed_clients = {row["client_id"] for row in group.members}
     for row in group.tables["observed_ownership"]:
         if row["client_id"] in listed_clients:
             held.add(queue_of(row))
+    if not listed_clients:
+        held |= {queue for queue, answer in _answered(group).items() if _holder(answer)}
     return [row for row in progress_rows(group) if queue_of(row) in held]
+
+
+def _answered(group: GroupSnapshot) -> dict[MessageQueue, QueueProgressFact]:
+    """Return the newest row of consumerProgress about each queue."""
+    return _newest(group.facts["QUEUE_PROGRESS"])
+
+
+def _holder(answer: QueueProgressFact) -> str:
+    """Return the holder's address; empty: no holder, or the answer has no column for it."""
+    return answer["details"].get("client_ip") or ""
 
 
 def _held_since(group: GroupSnapshot) -> dict[MessageQueue, int]:

@@ -268,8 +268,9 @@ def find_differing(group: GroupSnapshot) -> Iterator[Finding]:
         differing.append(f"{setting.upstream} is {listed(shown, 6)}")
         begins += [since for _, since in values.values() if since is not None]
     if differing:
+        dated = f", since {utc(max(begins))}" if begins else ""
         yield Finding(
-            f"Brokers have different settings for the group: {'; '.join(differing)}.",
+            f"Brokers have different settings for the group{dated}: {'; '.join(differing)}.",
             {"settings": "; ".join(differing)},
             first_ms=max(begins, default=None),
         )

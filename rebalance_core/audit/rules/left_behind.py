@@ -169,6 +169,11 @@ def find_offline(group: GroupSnapshot) -> Iterator[Finding]:
     since = last["from_ms"] if last is not None else group.run.start_ms
     if any(row["observed_ms"] > since for row in listings.listed_members(group)):
         return
+    if last is None and any(
+        fact["details"].get("client_ip") and fact["first_ms"] >= since
+        for fact in group.facts["QUEUE_PROGRESS"]
+    ):
+        return  # members hold queues, though no list names them
     unseen = outsiders.unseen_reading(group)
     if unseen is not None and unseen.is_sure:
         return  # PROXY_GROUP_UNSEEN

@@ -27,6 +27,7 @@ ConsumeType: CONSUME_PASSIVELY
 MessageModel: CLUSTERING
 ConsumeFromWhere: CONSUME_FROM_LAST_OFFSET
 """
+CASES = TREE / "tests/cases/data"
 ONCE = CONNECTION.replace(
     "172.17.0.1@170                       10.31.79.2",
     "10.0.0.9@9                           10.31.79.2",
@@ -218,7 +219,7 @@ def test_several_answers_in_one_paste(reading: Reading) -> None:
 
 def test_a_client_that_describes_itself_is_one_answer(reading: Reading) -> None:
     """Its tables begin like those of other answers."""
-    folder = TREE / "tests/cases/data/rmq-3937-span-too-long/mqadmin"
+    folder = CASES / "rmq-3937-span-too-long/mqadmin"
     (file,) = folder.glob("*consumerStatus*/10.41.3.1@1#9001.txt")
     described = file.read_text()
     code, text = reading.text(reading.file("status.txt", described))
@@ -230,6 +231,27 @@ def test_a_client_that_describes_itself_is_one_answer(reading: Reading) -> None:
     assert code == 0
     assert "answer 3 of 3" in text
     assert text.count("it holds 5 queues") == 2
+
+
+def test_a_client_s_log_shows_a_standstill_by_itself(reading: Reading) -> None:
+    """Its commits are equal, and its cache has messages beyond them; no end is needed."""
+    code, text = reading.text(str(CASES / "go-947-span-too-long/clients/quote-1/rocketmq.log"))
+    assert code == 3
+    assert "flow control of 1 queue from 2022-10-14 10:10:00Z" in text
+    assert "WARNING COMMIT_STANDS_STILL The commit of 1 queue has not moved" in text
+    assert "mq-internal-0:0 at 18236000; a message is not finished" in text
+    log = CASES / "src-slow-listener/clients/slow-1/rocketmq_client.log"
+    code, text = reading.text(str(log))
+    assert code == 0  # its commits move
+    assert "the cached message count exceeds the threshold" in text
+
+
+def test_a_client_shows_the_messages_that_it_has_not_finished(reading: Reading) -> None:
+    folder = CASES / "rmq-3937-span-too-long/mqadmin"
+    (file,) = folder.glob("*consumerStatus*/10.41.3.1@1#9001.txt")
+    assert "order_sync broker-c:1 3 (commit 668047)" in reading.text(str(file))[1]
+    (group,) = reading.facts(str(file))[1]["files"][0]["groups"]
+    assert [queue["messages"] for queue in group["cached"]] == [3, 3]
 
 
 def test_the_group_that_a_file_does_not_name(reading: Reading) -> None:

@@ -362,3 +362,78 @@ def test_a_queue_that_no_pass_takes_over_needs_another_remedy_than_a_stuck_messa
     before = logged | {"first_ms": ms(10), "last_ms": ms(20)}
     (one,) = findings_of(STILL, stuck(facts=[before]))
     assert (one.evidence["reason"], one.remedy) == ("unknown", None)
+
+
+def held_back(until: float, reason: str = "SPAN") -> Row:
+    details: dict[str, Any] = {"reason": reason, "log": "h", "client_id": "x"}
+    return fact(
+        "FLOW_CONTROLLED", 310, until, topic="T", broker_name="a", queue_id=0, times=9, **details
+    )
+
+
+def test_a_full_cache_shows_a_standstill_where_no_file_has_the_end() -> None:
+    commits = [commit(0, 40, at=100), commit(0, 70, at=300), commit(0, 70, at=900)]
+    group = held(commits, [], facts=[held_back(880)])
+    (one,) = findings_of(STILL, group)
+    assert "a member holds it (x): messages unread in T a:0 at 70" in one.summary
+    assert (one.evidence["reason"], one.first_ms) == ("one message is not finished", ms(300))
+    assert progress_of(group).word == "STANDS_STILL"
+
+
+@pytest.mark.parametrize(
+    ("commits", "ends", "until"),
+    [
+        # the commit moved at the end
+        ([(70, 300), (80, 900)], [], 880),
+        # the cache was full for a moment
+        ([(70, 300), (70, 900)], [], 330),
+        # the commit was seen for less than two minutes
+        ([(70, 300), (70, 360)], [], 880),
+        # an end shows that nothing is left
+        ([(70, 300), (70, 900)], [(70, 900)], 880),
+    ],
+)
+def test_a_full_cache_alone_is_no_standstill(
+    commits: list[tuple[int, int]], ends: list[tuple[int, int]], until: int
+) -> None:
+    group = held(
+        [commit(0, offset, at=at) for offset, at in commits],
+        [end(0, offset, at=at) for offset, at in ends],
+        facts=[held_back(until)],
+    )
+    assert findings_of(STILL, group) == []
+
+
+def test_the_address_in_consumer_progress_is_a_holder_where_no_list_was_made() -> None:
+    answers = [
+        fact(
+            "QUEUE_PROGRESS",
+            at,
+            topic="T",
+            broker_name="a",
+            queue_id=0,
+            broker_offset=str(high),
+            consumer_offset="70",
+            client_ip="10.0.0.1",
+        )
+        for at, high in ((300, 90), (900, 290))
+    ]
+    offsets: dict[str, Any] = {"commits": [commit(0, 70)], "ends": [end(0, 290, at=900)]}
+    config = fact("GROUP_CONFIG", 0, 1000, broker_name="a")
+    group = snapshot_of(topic(read=2), facts=[*answers, config], **offsets)
+    (one,) = findings_of(STILL, group)
+    assert "a member holds it (10.0.0.1): 220 messages unread" in one.summary
+    assert one.client_id is None
+    assert findings_of("OFFLINE_WITH_LAG", group) == []
+    without = [row | {"details": row["details"] | {"client_ip": ""}} for row in answers]
+    unheld = snapshot_of(topic(read=2), facts=[*without, config], **offsets)
+    assert findings_of(STILL, unheld) == []
+    assert findings_of("OFFLINE_WITH_LAG", unheld) != []
+
+
+def test_a_topic_without_a_message_is_idle_and_a_commit_above_the_end_is_not() -> None:
+    assert progress_of(held([], [end(0, 0)], other=False)).word == "IDLE"
+    above = held([commit(0, 900, at=900)], [end(0, 70, at=900)], other=False)
+    assert progress_of(above) == ("UNKNOWN", "END_BELOW_COMMIT")
+    flickers = held([commit(0, 100, at=900)], [end(0, 70, at=900)], other=False)
+    assert progress_of(flickers).word == "IDLE"

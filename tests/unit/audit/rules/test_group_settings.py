@@ -156,6 +156,10 @@ def test_settings_that_differ_between_brokers() -> None:
     (one,) = findings_of(DIFFER, case)
     assert "retryMaxTimes is 16 at a, 3 at b" in one.summary
     assert "consumeEnable" not in one.summary, "GROUP_DISABLED has it"
+    assert "for the group: " in one.summary
+    changed = fact("GROUP_UPDATED", 40, broker_name="b", changes="retryMaxTimes: 16 → 3")
+    (one,) = findings_of(DIFFER, group(config("a"), config("b", retry_max_times=3), changed))
+    assert f"for the group, since {utc(ms(40))}: retryMaxTimes" in one.summary
     older = config("b", consume_timeout_minute="")
     assert findings_of(DIFFER, group(config("a"), older)) == []
 
