@@ -46,6 +46,11 @@ MAY_BE_DELETED = (
     "Unread messages are lost when they expire (fileReservedTime)."
 )
 
+OFFSETS_MAY_GO = (
+    "If the group will not come back, remove its offsets (deleteSubGroup -r true). Before you "
+    "reuse its name, reset its offsets (resetOffsetByTime)."
+)
+
 
 def find_leftover(group: GroupSnapshot) -> Iterator[Finding]:
     """Find offsets of a group, a topic or queues that no longer exist."""
@@ -131,10 +136,15 @@ def _of_group(group: GroupSnapshot, queues: set[MessageQueue], offsets: Offsets)
         f"{plural(len(queues), 'queue')} of {listed(topics, 5)}: a new group with that name "
         f"resumes there ({messages(behind)} behind).",
         {"topics": listed(topics), "brokers": listed(brokers)},
+        remedy=OFFSETS_MAY_GO if _has_no_client(group) else None,
         topic=topics[0] if len(topics) == 1 else None,
         broker_name=brokers[0] if len(brokers) == 1 else None,
         first_ms=max(deleted, default=None),
     )
+
+
+def _has_no_client(group: GroupSnapshot) -> bool:
+    return outsiders.unlisted_readers(group) is None and _is_abandoned(group)
 
 
 def _of_queues(
@@ -197,8 +207,7 @@ def find_offline(group: GroupSnapshot) -> Iterator[Finding]:
         why = [f"brokers lost {listed(lost, 3)}"] * bool(lost)
         why += [f"within 30 s: {near}"] * bool(near)
         who += f" ({'; '.join(why)})" if why else ""
-        abandoned = last is not None and group.run.end_ms - since >= ABANDONED_MS
-        no_client = abandoned and unlisted is None and logs_gap(group, since, None) is None
+        no_client = _has_no_client(group)
         remedy = MAY_RUN if near or may_pull or unlisted else None
         yield Finding(
             f"{'No broker lists a member' if may_pull and last is None else who}, and "
@@ -209,6 +218,14 @@ def find_offline(group: GroupSnapshot) -> Iterator[Finding]:
             remedy=MAY_BE_DELETED if no_client else remedy,
             unknown=NOT_ASKED if unasked else None,
         )
+
+
+def _is_abandoned(group: GroupSnapshot) -> bool:
+    """Return whether complete logs show no member of the group for a day."""
+    last = group.emptied
+    if last is None or group.run.end_ms - last["from_ms"] < ABANDONED_MS:
+        return False
+    return logs_gap(group, last["from_ms"], None) is None
 
 
 def _last_absence(group: GroupSnapshot) -> Iterator[Finding]:
@@ -332,8 +349,8 @@ LEFTOVER = Rule(
     "Brokers store offsets for a group, topic or queue that no longer exists. If it is created "
     "again, consumers start from these offsets and skip or replay messages.",
     "committed_offsets, GROUP_CONFIG, GROUP_DELETED, topics",
-    "If the group or topic will not come back and no client of the group runs, remove its offsets "
-    "(deleteSubGroup -r true). Before you reuse a name, reset its offsets (resetOffsetByTime).",
+    "Before you reuse the name of the group or topic, reset the group's offsets "
+    "(resetOffsetByTime). Until then they do no harm.",
     find_leftover,
     by_absence=True,
     files=("consumer_offset_json", "subscription_group_json"),

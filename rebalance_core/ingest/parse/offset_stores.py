@@ -5,7 +5,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from rebalance_core.ingest.fact import BAD_ENTRY, Fact, Unread, Unreadable, shown
+from rebalance_core.ingest.fact import BAD_ENTRY, BAD_NUMBER, Fact, Unread, Unreadable, shown
 from rebalance_core.ingest.parse.java_numbers import count_of, long_of
 from rebalance_core.ingest.parse.json_tables import (
     Entry,
@@ -65,6 +65,7 @@ def _facts_of(table: Mapping[Any, Any], read: EntryReader, source: str) -> Resul
 
 SEPARATOR = "@"
 """``ConsumerOffsetManager.TOPIC_GROUP_SEPARATOR``; neither topics nor groups may contain it."""
+NOTHING_CONSUMED = -1
 BROADCAST = "broadcast"
 """What ``BroadcastOffsetManager`` appends to the name of a group."""
 
@@ -95,9 +96,17 @@ def _offsets(key: str, value: Any) -> Stated:
                 "consumer_group": group,
                 "topic": topic,
                 "queue_id": count_of(queue_id, f"a queue id of {key}"),
-                "committed_offset": long_of(offset, f"the offset of {key}, queue {queue_id}"),
+                "committed_offset": _commit_of(offset, f"the offset of {key}, queue {queue_id}"),
             },
         )
+
+
+def _commit_of(value: Any, name: str) -> int:
+    """Return a commit; -1 is what a client stores that has consumed nothing yet."""
+    offset = long_of(value, name)
+    if offset < NOTHING_CONSUMED:
+        raise Unreadable(BAD_NUMBER, f"{name} is {offset}; an offset is 0 or more")
+    return offset
 
 
 def _light_offset(key: str, value: Any) -> Stated:

@@ -45,10 +45,13 @@ def test_offsets_of_a_group_that_was_deleted() -> None:
     assert findings_of(OFFLINE, group) == []
 
 
-def test_no_remedy_deletes_a_group_before_whole_logs_show_a_day_without_clients() -> None:
+@pytest.mark.parametrize("rule", [OFFLINE, LEFTOVER])
+def test_no_remedy_deletes_before_whole_logs_show_a_day_without_clients(rule: str) -> None:
     def remedy(days: float, missing: float = 0) -> str:
         until = 100 + days * 86_400
         config = fact("GROUP_CONFIG", 0, until, broker_name="a")
+        if rule == LEFTOVER:
+            config = fact("GROUP_DELETED", 200, broker_name="a")
         ends, commits = [end(0, 9, at=until)], [commit(0, 4, at=until)]
         group = snapshot_of(*GONE, facts=[config], until=until, ends=ends, commits=commits)
         spans = (
@@ -56,8 +59,8 @@ def test_no_remedy_deletes_a_group_before_whole_logs_show_a_day_without_clients(
             LogSpan(ms(40_000 + missing), ms(until), from_start=False),
         )
         covered = Coverage(broker_logs(a=spans), known=True)
-        (one,) = findings_of(OFFLINE, replace(group, run=replace(group.run, coverage=covered)))
-        return one.remedy or rules_by_id()[OFFLINE].remedy
+        (one,) = findings_of(rule, replace(group, run=replace(group.run, coverage=covered)))
+        return one.remedy or rules_by_id()[rule].remedy
 
     assert "deleteSubGroup" in remedy(1.1)
     assert "deleteSubGroup" not in remedy(0.9)

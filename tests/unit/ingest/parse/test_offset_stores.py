@@ -1,5 +1,6 @@
 """Stores of offsets."""
 
+from rebalance_core.ingest.fact import Unread
 from rebalance_core.ingest.parse.offset_stores import parse_consumer_offset_json
 from tests.unit.ingest.documents import codes, facts, kinds, messages, parse_all
 
@@ -68,6 +69,16 @@ def test_bad_numbers_are_refused_by_name() -> None:
         results = parse_consumer_offset_json(table(f'"T@G":{{{pair}}},"T@H":{{0:1}}'), "f")
         assert codes(results) == ["BAD_NUMBER"], pair
         assert len(facts(results, "committed_offset")) == 1, "the other group is read"
+
+
+def test_a_negative_offset_is_refused_by_key_and_queue() -> None:
+    (refused,) = parse_consumer_offset_json(table('"T@G":{0:7,1:-5}'), "f")
+    assert isinstance(refused, Unread)
+    assert refused.code == "BAD_NUMBER"
+    assert refused.message == "the offset of T@G, queue 1 is -5; an offset is 0 or more"
+    # a client that has consumed nothing commits -1
+    results = parse_consumer_offset_json(table('"T@G":{0:7,1:-1}'), "f")
+    assert [row["committed_offset"] for row in facts(results, "committed_offset")] == [7, -1]
 
 
 def test_every_recording() -> None:
