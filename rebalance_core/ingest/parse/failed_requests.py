@@ -33,6 +33,8 @@ _GROUP = re.compile(
 """Answers of PullMessageProcessor and PopMessageProcessor that name the group."""
 _HELP = re.compile(r",? ?See https?://\S.*$|, period in queue.*$")
 """The page that brokers refer to, and the length of a queue of requests in each case."""
+_CONNECT = re.compile(r"^connect to <?([^<>\s]+:\d+)>? failed")
+"""RemotingConnectException: the address that the client asked."""
 _LOCAL_PORT = re.compile(r"(?<=\d):\d+(?=->)")
 
 
@@ -71,6 +73,8 @@ def exception_below(text: str, source: str, clock: ClientClock) -> tuple[Fact | 
         request, address = MEMBER_LIST, asked
     named = _GROUP.match(words)
     group = group or (named[named.lastgroup or 0] if named else "")
+    connect = None if refused or address else _CONNECT.match(words)
+    address = connect[1] if connect else address
     if group:
         values = {"group": group, "request": request, "reason": reason, "address": address}
         values |= {} if failed.pid is None else {"pid": failed.pid}

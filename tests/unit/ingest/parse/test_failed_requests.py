@@ -162,3 +162,14 @@ def test_a_go_client_s_failed_pull_is_of_the_one_group_of_its_log() -> None:
     ]
     assert len(go(LIST, LIST.replace("=g ", "=h "), pull)) == 2, "of g or of h"
     assert go(pull) == []
+
+
+@pytest.mark.parametrize("asked", ["<1.1.1.1:10911>", "1.1.1.1:10911", "<b-0.svc:10911>"])
+def test_a_connection_that_failed_has_the_address_that_was_asked(asked: str) -> None:
+    exception = "org.apache.rocketmq.remoting.exception.RemotingConnectException: connect to "
+    failed = values(f"{NEW}{PULL}, group=g", f"{exception}{asked} failed")
+    assert (failed["kind"], failed["group"]) == ("request_failed", "g")
+    assert (failed["address"], failed["reason"]) == (
+        asked.strip("<>"),
+        f"connect to {asked} failed",
+    )
