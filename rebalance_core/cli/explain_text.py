@@ -242,7 +242,7 @@ def _receive_lines(wait: ReceiveWait) -> Iterator[str]:
     receives = f"receives of {MAX_AWAIT_MS / SECOND_MS:g} s, a proxy's longest"
     if longest_ms is None:
         how_long = (
-            f"without a longest, because its client takes {wait.turns.value} (empty {receives}; "
+            f"chance decides how long: its client takes {wait.turns.value} (empty {receives}; "
             f"{shares})"
         )
     else:

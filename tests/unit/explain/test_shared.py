@@ -157,6 +157,34 @@ def test_behind_a_proxy() -> None:
     assert {taker.reason.code for taker in takers(in_order).values()} == {"PROXY_FIFO"}
 
 
+@pytest.mark.parametrize(
+    ("language", "topics", "waits"),
+    [
+        (None, "T", "with 1 client with one call at a time up to 40 s while no messages arrive"),
+        (
+            "JAVA",
+            "T",
+            "(2 empty receives of 20 s, a proxy's longest; half of the messages at most 0",
+        ),
+        ("GO", "T", "up to 40 s"),
+        ("GO", "TU", "chance decides how long: its client takes topics at random, the queues of"),
+        ("PYTHON", "T", "takes topics in turn, queues at random (empty receives of 20 s"),
+        ("NODE_JS", "T", "up to 20 s"),
+        ("NODE_JS", "TU", "and 2 topics each up to 60 s"),
+    ],
+)
+def test_how_long_messages_wait_for_a_receive(
+    language: str | None, topics: str, waits: str
+) -> None:
+    routes = [topic(0, 2, t, b) for t in topics for b in "ab"]
+    of = join(0, "x", *topics, language=language)
+    text = render_explanation(explained(*routes, of, rebalance_mode="PROXY"))
+    assert waits in " ".join(text.split())
+    note = "each divides by its own language's rules"
+    mixed = explained(*routes, of, join(0, "y", *topics), rebalance_mode="PROXY")
+    assert note not in render_explanation(mixed)
+
+
 def test_a_suspended_member_keeps_what_it_pulled() -> None:
     found = explained(
         topic(0, 2), *WXYZ[:2], event(500, "CONSUMER_SUSPEND", "w"), pop(0, 9_000), of="a0"
