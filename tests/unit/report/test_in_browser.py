@@ -217,6 +217,18 @@ def wordy_report() -> AuditReport:
     return replace(three_groups(), findings=(cause, below), group_rows=slow)
 
 
+def test_a_print_shows_each_finding_and_repeats_none(tab: Browser, tmp_path: Path) -> None:
+    opened(tab, tmp_path, busy_report())
+    tab.call("Emulation.setEmulatedMedia", media="print")
+    heights = (
+        "[...document.querySelectorAll('.finding')].map(e => e.getBoundingClientRect().height)"
+    )
+    assert min(tab.run(heights)) > 0
+    assert tab.run("document.querySelector('.info').getClientRects().length") == 0
+    assert tab.run("document.querySelector('.filter').getClientRects().length") == 0
+    tab.call("Emulation.setEmulatedMedia", media="")
+
+
 def test_two_thousand_groups_are_small_and_open_soon(tab: Browser, tmp_path: Path) -> None:
     path = opened(tab, tmp_path, large_report())
     assert path.stat().st_size < 1_000_000
