@@ -70,7 +70,7 @@ def _panel(axes: Axes, axis: Axis, frame: Any, shown: list[str], column: str) ->
         across = [axis.at(int(ms)) for ms in of["at_ms"]]
         # the number of replicas holds until the next point
         axes.step(across, of[column], where="post", **_look(place, place == 0))
-    axes.set_ylim(bottom=0)
+    axes.set_ylim(0, max(axes.get_ylim()[1], 1.05))  # an axis below 1 has ticks of fractions
     style.grid(axes)
     style.few_ticks(axes, 4)
     draw_clock(axes, axis)

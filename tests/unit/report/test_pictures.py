@@ -23,6 +23,7 @@ from rebalance_core.report import (
     draw_ownership,
     draw_producers,
     draw_rollouts,
+    draw_scaling,
     draw_what_if,
     save_picture,
 )
@@ -406,3 +407,15 @@ def test_names_of_rollouts_stand_beside_their_points_and_hide_none(first_s: floa
     assert any("5 to 95 %" in text.get_text() for text in figure.texts)
     plain = draw_rollouts([rollout(n, cost=9.0 - n) for n in range(4)])
     assert not any("5 to 95 %" in text.get_text() for text in plain.texts)
+
+
+def test_policies_under_which_nothing_waits_have_whole_numbers_at_the_left() -> None:
+    rows = [
+        {"policy": "hpa", "at_ms": at_ms, "lag": 0.0, "replicas": 2, "unowned_queues": 0}
+        for at_ms in (1_795_231_712_000, 1_795_231_772_000)
+    ]
+    for axes in draw_scaling(rows).axes:
+        low, high = axes.get_ylim()
+        ticks = [tick for tick in axes.get_yticks() if low <= tick <= high]
+        assert ticks == sorted({round(tick) for tick in ticks})
+        assert len(ticks) > 1
