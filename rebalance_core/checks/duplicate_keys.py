@@ -19,13 +19,20 @@ from rebalance_core.contracts.table import RAW, READ_ISSUES, SOURCE
 _MOST_CODES = 2**62
 
 
-def duplicate_keys(table: Table, rows: pa.Table) -> tuple[np.ndarray, Issue]:
+def duplicate_keys(
+    table: Table, rows: pa.Table, *, state_checked: bool = False
+) -> tuple[np.ndarray, Issue]:
     """Compare the conformed rows that have the same key.
 
     Rows are equal if all columns but ``source`` are: the same event may stand in two logs. Of
     equal rows that of the opening state is kept, else the one with the least source. Rows with a
     field that did not read, or without a value that the key needs, have no key. What the state has
     stands: where a row differs from it, in more than settings, only that row has an issue.
+
+    Args:
+        table: The contract.
+        rows: Conformed rows.
+        state_checked: Whether the rows of the opening state have a key each.
 
     Returns:
         Numbers of the rows that repeat one that is kept, and the issue of rows whose key others
@@ -34,7 +41,7 @@ def duplicate_keys(table: Table, rows: pa.Table) -> tuple[np.ndarray, Issue]:
     none = np.zeros(0, np.int64)
     if not table.key or not len(rows):
         return none, Issue(none, "DUPLICATE_KEY", [])
-    keyed = np.flatnonzero(has_key(table, rows))
+    keyed = np.flatnonzero(_may_repeat(table, rows) if state_checked else has_key(table, rows))
     keys = rows.select(table.key)
     codes = _codes(keys.columns if len(keyed) == len(rows) else keys.take(keyed).columns)
     shared = keyed[np.bincount(codes)[codes] > 1] if len(keyed) else none
@@ -56,6 +63,20 @@ def duplicate_keys(table: Table, rows: pa.Table) -> tuple[np.ndarray, Issue]:
     times = np.bincount(groups)[groups[differ]] if len(groups) else none
     messages = _messages(table, differing, times)
     return shared[repeat], Issue(shared[differ], "DUPLICATE_KEY", messages)
+
+
+def _may_repeat(table: Table, rows: pa.Table) -> np.ndarray:
+    """Return `has_key` without rows of the state of which no row of the input has the key."""
+    of_state = is_of_state(rows)
+    added = pa.array(np.flatnonzero(~of_state))
+    numbers = np.flatnonzero(of_state)
+    # times first: they exclude most rows, and are compared faster than names
+    for name in sorted(table.key, key=lambda name: pa.types.is_string(rows[name].type)):
+        earlier = rows[name].take(pa.array(numbers))
+        numbers = numbers[np.asarray(pc.is_in(earlier, pc.unique(rows[name].take(added))))]
+    may = ~of_state
+    may[numbers] = True
+    return may & has_key(table, rows)
 
 
 def has_key(table: Table, rows: pa.Table | pa.RecordBatch) -> np.ndarray:

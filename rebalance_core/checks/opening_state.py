@@ -16,13 +16,14 @@ import pyarrow.compute as pc
 
 from rebalance_core.checks.conform import Issue
 from rebalance_core.checks.input_tables import ArrowTables, read_input_tables
-from rebalance_core.contracts import EVIDENCE_TABLES, Table
+from rebalance_core.contracts import EVIDENCE_TABLES, INPUT_TABLES, Table
 from rebalance_core.contracts.opening_state import EVIDENCE
 from rebalance_core.contracts.run_names import STATE, STATE_FOLDERS
 from rebalance_core.contracts.table import SOURCE
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.model.events import CONSUMER_JOIN
-from rebalance_core.storage.run_folder import Folder, counted_rows, read_run
+from rebalance_core.storage.place import place_of
+from rebalance_core.storage.run_folder import Folder, counted_rows, find_run, read_run
 
 OF_STATE = "opening state"
 """The ``_source`` of its rows; readers give ``file:line`` instead."""
@@ -50,7 +51,8 @@ def state_folder(run: Folder) -> str:
     """Return the folder in which a finished run keeps the input tables that it used.
 
     Raises:
-        InputRefused: The run is not finished, is of another contract version, or kept no events.
+        InputRefused: The run is not finished, is of another contract version, kept no events, or
+            its tables are not as it wrote them.
     """
     try:
         job = read_run(run)["job"]
@@ -59,6 +61,9 @@ def state_folder(run: Folder) -> str:
     folders: list[Folder] = [run, *(run / name for name in STATE_FOLDERS)]
     for folder in folders:
         if _EVENTS in folder.names():
+            record = find_run(folder)
+            if record is not None:
+                counted_rows(folder, record, INPUT_TABLES)
             return folder.url
     raise InputRefused(
         f"--state {run.url}: the {job} run has no cluster_events; name a run of simulate, ingest "
@@ -93,6 +98,9 @@ def with_state(inputs: ArrowTables, folder: str) -> ArrowTables:
     Args:
         inputs: Of the run.
         folder: As of `state_folder`.
+
+    Raises:
+        InputRefused: The tables cannot be read or have no event.
     """
     state = dict(read_input_tables(folder).tables)
     if _GROUPS in state:
@@ -101,7 +109,10 @@ def with_state(inputs: ArrowTables, folder: str) -> ArrowTables:
     for name, rows in inputs.tables.items():
         merged[name] = pa.concat_tables([merged[name], rows]) if name in merged else rows
     end_ms = end_of(pc.max(state[_EVENTS]["event_ms"]).as_py(), folder)
-    return replace(inputs, tables=merged, state_end_ms=end_ms)
+    record = find_run(place_of(folder))
+    # a simulation keeps only rows that it checked and used, each key once
+    checked = record is not None and record["job"] == "simulate"
+    return replace(inputs, tables=merged, state_end_ms=end_ms, state_checked=checked)
 
 
 def _with_settings(events: pa.Table, groups: pa.Table) -> pa.Table:

@@ -80,7 +80,11 @@ def check_tables(
     rejected = [REJECTED.arrow_schema().empty_table()]
     for name, rows in inputs.tables.items():
         part = check_table(
-            name, rows, max_queue_nums=max_queue_nums, state_end_ms=inputs.state_end_ms
+            name,
+            rows,
+            max_queue_nums=max_queue_nums,
+            state_end_ms=inputs.state_end_ms,
+            state_checked=inputs.state_checked,
         )
         tables |= part.tables
         counts |= part.counts
@@ -94,6 +98,7 @@ def check_table(
     *,
     max_queue_nums: int = MAX_QUEUE_NUMS,
     state_end_ms: int | None = None,
+    state_checked: bool = False,
 ) -> Checked:
     """Return the rows of one table, used or rejected.
 
@@ -102,15 +107,23 @@ def check_table(
 
     Args:
         table_name: An input table.
-        rows: Its rows, with those of the opening state.
+        rows: Its rows, after those of the opening state.
         max_queue_nums: The most queues that a topic may have on a broker.
         state_end_ms: See `ArrowTables`.
+        state_checked: See `ArrowTables`; its rows are then compared only with those of the input.
 
     Raises:
         InputRefused: columns that may not be null are missing.
     """
     table = ALL_TABLES[table_name]
-    return by_keys(table, with_issues(table, conform(table, rows), max_queue_nums), state_end_ms)
+    conformed = conform(table, rows)
+    of_state = int(is_of_state(conformed).sum()) if state_checked else 0
+    checked = with_issues(table, conformed.slice(of_state), max_queue_nums)
+    if of_state:
+        earlier = conformed.slice(0, of_state)
+        none = pa.chunked_array([issues_array(of_state, ())], arrow_type(ISSUES_TYPE))
+        checked = pa.concat_tables([earlier.append_column(ISSUES, none), checked])
+    return by_keys(table, checked, state_end_ms, state_checked=state_checked)
 
 
 def with_issues(table: Table, rows: pa.Table, max_queue_nums: int) -> pa.Table:
@@ -122,7 +135,13 @@ def with_issues(table: Table, rows: pa.Table, max_queue_nums: int) -> pa.Table:
     return rows.append_column(ISSUES, pa.chunked_array(issues, arrow_type(ISSUES_TYPE)))
 
 
-def by_keys(table: Table, rows: pa.Table, state_end_ms: int | None = None) -> Checked:
+def by_keys(
+    table: Table,
+    rows: pa.Table,
+    state_end_ms: int | None = None,
+    *,
+    state_checked: bool = False,
+) -> Checked:
     """Return rows of `with_issues`, used or rejected; all rows of a key must be among them.
 
     Bad rows of the opening state are neither: the run before has rejected them, or would have.
@@ -130,7 +149,7 @@ def by_keys(table: Table, rows: pa.Table, state_end_ms: int | None = None) -> Ch
     replaced = superseded(table, rows)
     if replaced.any():
         rows = rows.filter(pa.array(~replaced))
-    repeats, differing = duplicate_keys(table, rows)
+    repeats, differing = duplicate_keys(table, rows, state_checked=state_checked)
     late = late_events(table, rows, repeats, state_end_ms)
     of_keys = issues_array(len(rows), [differing, late])
     issues = joined_issues(_one_array(rows.column(ISSUES)), of_keys)

@@ -20,6 +20,7 @@ from rebalance_core.engine.fan_out import (
     OffsetsByTopic,
     fan_out,
     joining,
+    without_quiet_groups,
 )
 from rebalance_core.engine.group_history import event_of, history_of, strategy_for
 from rebalance_core.engine.options import REFERENCE, SimulationOptions, group_pattern
@@ -434,9 +435,12 @@ def bucket_pass(
         wanted: The tables, in the contract's order; they must include ``epochs`` if times are
             bounded.
     """
-    of_groups = {name: rows for name, rows in tables.items() if name != OFFSETS}
+    of_groups: Mapping[str, pa.Table] = {n: t for n, t in tables.items() if n != OFFSETS}
     offsets = OffsetsByTopic(tables[OFFSETS]) if OFFSETS in tables else None
-    grouped = fan_out(with_empty_events_if_missing(of_groups), group_pattern(options))
+    of_groups = with_empty_events_if_missing(of_groups)
+    if state_end_ms is not None:
+        of_groups = without_quiet_groups(of_groups, state_end_ms)
+    grouped = fan_out(of_groups, group_pattern(options))
     if state_end_ms is not None:
         grouped = grouped.with_events_since(state_end_ms)
     alone = options.engine == REFERENCE

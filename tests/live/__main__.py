@@ -27,6 +27,8 @@ SETTLED_SECONDS = 45
 """After a change members have their queues for two heartbeats."""
 LOST_SECONDS = 170
 """A killed member is expired after 120 s, in a look each 10 s."""
+ROUTE_SECONDS = 65
+"""Clients own a dead broker's queues until they ask for routes (each 30 s) and divide anew (20 s)."""
 TOLD_MS = 2_000
 """Owners are compared so long before a night's collection began."""
 Said = Mapping[str, set[str]]
@@ -304,7 +306,7 @@ def live(lab: Path, work: Path) -> list[str]:
         clients.append("fine-3")
         time.sleep(LOST_SECONDS)
         cluster.kill("broker-b")
-        time.sleep(SETTLED_SECONDS)
+        time.sleep(ROUTE_SECONDS)
         nights.night(clients, NIGHTS[1])
 
         cluster.start_broker("broker-b")

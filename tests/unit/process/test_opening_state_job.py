@@ -60,6 +60,20 @@ def test_a_folder_without_a_run_is_no_state(
     assert "nowhere holds no _run.json" in said
 
 
+def test_a_state_that_lost_rows_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--input", str(DATA / "join-leave" / "tables"), "--output"]
+    assert main("simulate", [*words, str(tmp_path / "one")]) == 0
+    (file,) = (tmp_path / "one" / STATE / "committed_offsets").glob("*.parquet")
+    pq.write_table(pq.read_table(file).slice(1), file)
+    again = [*words, str(tmp_path / "two"), "--state", str(tmp_path / "one")]
+    assert main("simulate", again) == 4
+    said = capsys.readouterr().err
+    assert "its tables are not as the run wrote them" in said
+    assert "committed_offsets has" in said
+
+
 def test_a_run_without_events_is_no_state(tmp_path: Path) -> None:
     with pytest.raises(InputRefused, match="has no event"):
         end_of(None, "run")
