@@ -391,6 +391,17 @@ class JudgingOptions(RowOptions):
             )
 
 
+def _since() -> Any:
+    return option(
+        "TIME",
+        "start of the night; findings that ended earlier are INFO; epoch milliseconds or RFC "
+        "3339; default: the end of the previous run or of the state, or else 24 hours before the "
+        "end",
+        name="--since",
+        read=instant,
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class AuditOptions(JudgingOptions):
     """The options of `audit`."""
@@ -408,14 +419,7 @@ class AuditOptions(JudgingOptions):
         "DIR", "output of the previous run to compare with; default: none"
     )
     state: str | None = _state()
-    since_ms: int | None = option(
-        "TIME",
-        "start of the night; findings that ended earlier are INFO; epoch milliseconds or RFC "
-        "3339; default: the end of the previous run or of the state, or else 24 hours before the "
-        "end",
-        name="--since",
-        read=instant,
-    )
+    since_ms: int | None = _since()
     group: str | None = group_option()
     from_ms: int | None = _from_ms()
     to_ms: int | None = _to_ms()
@@ -803,6 +807,7 @@ class NightOptions(CollectingOptions, JudgingOptions):
         "default: collect",
         read=mounted_folder,
     )
+    since_ms: int | None = _since()
     owners: str | None = owners_option()
     deliver: bool = deliver_flag()
     textfiles: str | None = option(

@@ -28,7 +28,7 @@ SETTLED_SECONDS = 45
 LOST_SECONDS = 170
 """A killed member is expired after 120 s, in a look each 10 s."""
 ROUTE_SECONDS = 65
-"""Clients own a dead broker's queues until they ask for routes (each 30 s) and divide anew (20 s)."""
+"""Clients own a dead broker's queues until they ask for routes (30 s) and divide anew (20 s)."""
 TOLD_MS = 2_000
 """Owners are compared so long before a night's collection began."""
 Said = Mapping[str, set[str]]

@@ -16,7 +16,7 @@ from tests.recordings.tables import DATA
 from tests.recordings.truth import JOIN_LEAVE_REST_MS, NOTIFIED, ROUTE_REST_MS
 
 BEFORE_MS = 1_500
-"""Owners are compared so long before the next change: `start()` returns after a join took effect."""
+"""Owners are compared so long before a change: `start()` returns after the join took effect."""
 OF_CLIENTS = "clients/"
 RECORDED = sorted(path.parent.name for path in DATA.glob("*/truth"))
 ASSUMPTIONS = {"INGEST_ASSUMED", "INGEST_STRATEGY_UNKNOWN"}
@@ -67,4 +67,4 @@ def test_past_owners_are_those_of_the_clients_or_the_doubt_is_named(name: str) -
                 wrong.add((name, group))
     assert {one for one in wrong if not named(audited, one[1])} == set()
     assert wrong <= WITH_ASSUMPTION
-    assert compared
+    assert compared or not groups

@@ -192,6 +192,14 @@ def test_a_state_of_another_version_is_no_beginning(
     assert "another version of rebalance-core wrote it" in capsys.readouterr().err
 
 
+def test_a_night_begins_at_a_given_time(tmp_path: Path) -> None:
+    since = ["--since", "2026-11-21T11:28:00+08:00"]
+    assert night(tmp_path, "--collection", str(COLLECTION), *since) in (0, 3)
+    (only,) = nights(tmp_path)
+    run = json.loads((only / "audit/_run.json").read_text())
+    assert run["audit"]["night_ms"] == 1_795_231_680_000
+
+
 def test_what_could_not_be_collected_is_audited_and_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
