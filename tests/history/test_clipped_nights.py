@@ -14,7 +14,7 @@ from rebalance_core.contracts.table import batch_of_rows
 from rebalance_core.history.night import Night, NightSpan, night_of
 from rebalance_core.history.runs import Run
 from rebalance_core.process.simulate import simulate
-from tests.recordings.tables import derived_tables
+from tests.recordings.tables import RECORDINGS, derived_tables
 
 SUMMED = ("joins", "leaves", "losses", "epochs", "transient", "moved", "orphan_ms", "shared_ms")
 MINUTE_MS = 60_000
@@ -72,9 +72,9 @@ def sums(nights: Sequence[Night]) -> dict[tuple[str, str], int]:
     return +found
 
 
-@pytest.mark.parametrize("name", ["pathologies", "scale-out", "join-leave"])
+@pytest.mark.parametrize("name", RECORDINGS)
 def test_nights_of_a_longer_log_sum_up_to_one_reading(name: str) -> None:
-    tables, draw = recorded(name), random.Random(7)
+    tables, draw = recorded(name), random.Random(f"{name} 7")
     times = tables["cluster_events"]["event_ms"].to_pylist()
     first, last = min(times), max(times) + MINUTE_MS
     whole = read_until(tables, last)
