@@ -76,7 +76,8 @@ def _may_repeat(table: Table, rows: pa.Table) -> np.ndarray:
         numbers = numbers[np.asarray(pc.is_in(earlier, pc.unique(rows[name].take(added))))]
     may = ~of_state
     may[numbers] = True
-    return may & has_key(table, rows)
+    may &= has_key(table, rows)
+    return may
 
 
 def has_key(table: Table, rows: pa.Table | pa.RecordBatch) -> np.ndarray:
