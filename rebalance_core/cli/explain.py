@@ -339,8 +339,8 @@ def _epoch_at(epochs: Sequence[EpochsRow], at_ms: int, group: str) -> int:
 
 
 def _is_strategy(assumed: str) -> bool:
-    """Return True if the assumption concerns only the strategy or its parameters."""
-    return assumed == "strategy" or assumed.startswith("parameters of ")
+    """Return True if the assumption concerns only a strategy or its parameters."""
+    return assumed.startswith(("strategy", "parameters of "))
 
 
 def _is_at(row: Mapping[str, Any], queue: MessageQueue, epoch: int) -> bool:

@@ -8,7 +8,7 @@ them (rocketmq.md §2.6).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeGuard
@@ -408,6 +408,55 @@ def check_parameters(
         )
         return [_without_parameters(group, text, why)]
     return []
+
+
+def assumed_of_departed(
+    group: str,
+    pieces: Iterable[Evidence],
+    presence: Presence,
+    strategies: GroupStrategies,
+    context: ClusterContext,
+    proxied: Collection[str],
+) -> list[Finding]:
+    """Return a finding if members that have left are taken to have used the present ones' strategy.
+
+    They may have been stopped to change it. Not assumed is what a file shows of a member, and what
+    a dump of its queues' holders shows while it was there.
+
+    Args:
+        group: the group.
+        pieces: its evidence.
+        presence: the presence of its members.
+        strategies: as files name them, or as a dump shows.
+        context: the cluster.
+        proxied: clients behind proxies, which use no strategy.
+    """
+    departed = {
+        client_id
+        for client_id, memberships in presence.memberships.items()
+        if memberships and all(until is not None for _, _, until in memberships)
+    }
+    departed -= {*strategies.members, *strategies.unknown, *proxied}
+    if strategies.group is None or not departed:
+        return []
+    for clients, _ in _dumps(pieces, presence, context):
+        departed -= set(clients)
+    if not departed:
+        return []
+    names = ", ".join(sorted(departed)[:LISTED]) + (", ..." if len(departed) > LISTED else "")
+    members = "1 member" if len(departed) == 1 else f"{len(departed)} members"
+    return [
+        finding(
+            "INGEST_ASSUMED",
+            f"No file shows the strategy of {members} of {group} that left ({names}): "
+            f"{strategies.group}, which the others use, is assumed. With another one past owners "
+            "were others.",
+            "Collect the clients' logs, continue a night that shows these members (--state), or "
+            "name the strategy in the collection's consumer_groups.jsonl.",
+            consumer_group=group,
+            evidence={"strategy of members that left": strategies.group, "clients": names},
+        )
+    ]
 
 
 def _reads_ids(strategy: str) -> bool:

@@ -32,6 +32,7 @@ from rebalance_core.ingest.group_settings_row import SeenSettings, settings_row
 from rebalance_core.ingest.group_strategies import (
     CONFIG,
     MACHINE_ROOM,
+    assumed_of_departed,
     check_parameters,
     fit_strategy,
     group_strategies,
@@ -223,6 +224,9 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
         findings += more
     else:
         findings += check_parameters(group, evidence, presence, strategies, context, languages)
+    if not _all_broadcast(events, group_row) and strategies.group != group_row.get("strategy"):
+        proxied = {client for client, mode in modes.items() if mode == PROXY_REBALANCE}
+        findings += assumed_of_departed(group, evidence, presence, strategies, context, proxied)
     stated = _versions(on_group, modes) | timeline.versions
     stated = {client: version for client, version in stated.items() if client not in libraries}
     nearest = {client: nearest_version(version) for client, version in stated.items()}

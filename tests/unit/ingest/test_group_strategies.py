@@ -1,5 +1,6 @@
 """Strategies told from live ownership, with the recordings' logs of the clients taken away."""
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,26 @@ def test_a_dump_that_is_cut_off_fits_no_strategy_and_contradicts_none(
     found = [row for row in rows if row["rule_id"] == "INGEST_STRATEGY_UNKNOWN"]
     assert [row["severity"] for row in found] == ([] if said is None else ["INFO"])
     assert all(str(said) in row["summary"] for row in found)
+
+
+def of_departed(done: Ingested) -> dict[str, str]:
+    """What is assumed of members that left, by group."""
+    named = "strategy of members that left"
+    found = (row for row in done.tables["findings"] if named in (row["evidence"] or ()))
+    return {row["consumer_group"]: row["evidence"][named] for row in found}
+
+
+def test_the_strategy_of_members_that_left_is_an_assumption_unless_a_file_shows_it(
+    tmp_path: Path,
+) -> None:
+    assert of_departed(ingest_collection(DATA / "strategies" / "collection")) == {}
+    folder = without_names(tmp_path / "c", "strategies")
+    assumed = of_departed(ingest_collection(folder))
+    assert assumed == {"s-circle": "AVG_BY_CIRCLE", "s-hash": "CONSISTENT_HASH"}
+    rows = [{"consumer_group": group, "strategy": text} for group, text in assumed.items()]
+    text = "\n".join(json.dumps({"cluster": "DefaultCluster"} | row) for row in rows)
+    (folder / "consumer_groups.jsonl").write_text(text + "\n")
+    assert of_departed(ingest_collection(folder)) == {}
 
 
 NEARBY = "MACHINE_ROOM_NEARBY-AVG"
@@ -232,7 +253,8 @@ def test_rooms_of_members_that_show_their_queues_are_all(tmp_path: Path) -> None
         folder = strategies_without(tmp_path / without[:2], without, "consumer_groups.jsonl")
         done = ingest_collection(folder)
         assert strategies(done)["s-room"] == "MACHINE_ROOM(consumer_idcs=room1)"
-        assert not rules(done, "s-room") & {"INGEST_STRATEGY_UNKNOWN", "INGEST_ASSUMED"}
+        assert "INGEST_STRATEGY_UNKNOWN" not in rules(done, "s-room")
+        assert ("INGEST_ASSUMED" in rules(done, "s-room")) == ("s-room" in of_departed(done))
 
 
 @pytest.mark.parametrize(
