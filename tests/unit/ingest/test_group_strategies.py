@@ -87,7 +87,7 @@ def of_departed(done: Ingested) -> dict[str, str]:
     """What is assumed of members that left, by group."""
     named = "strategy of members that left"
     found = (row for row in done.tables["findings"] if named in (row["evidence"] or ()))
-    return {row["consumer_group"]: row["evidence"][named] for row in found}
+    return {str(row["consumer_group"]): str((row["evidence"] or {})[named]) for row in found}
 
 
 def test_the_strategy_of_members_that_left_is_an_assumption_unless_a_file_shows_it(
