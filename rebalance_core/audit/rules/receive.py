@@ -80,8 +80,9 @@ def _starving(topic: str, broker: str, queues: Mapping[str, int], wait: ReceiveW
         how_long = f"up to {longest_s} s (99 of 100 at most {within_s} s)"
         evidence |= {"empty_calls": str(wait.empty_calls), "longest_s": str(longest_s)}
     return Finding(
-        f"A message of {topic} at {broker} waits {how_long} while no messages arrive elsewhere: "
-        f"a SimpleConsumer queries one broker per call, {_selection(queues, wait)}; here "
+        f"A message of {topic} at {broker} waits {how_long} while no messages arrive elsewhere "
+        "and each receive takes all that wait: a SimpleConsumer queries one broker per call, "
+        f"{_selection(queues, wait)}; here "
         f"{plural(wait.clients, 'client')} with one call at a time{of_topics} cover "
         f"{plural(total, 'queue')} of {plural(len(queues), 'broker')}.",
         evidence,
