@@ -447,6 +447,7 @@ class Routing:
         whole_topics: Like ``topics``, but only for these groups.
         divided: The groups divided by queue; None if there are none, or if parts are not shares of
             queues.
+        units: The number of groups and parts of divided groups.
     """
 
     buckets: int
@@ -459,6 +460,7 @@ class Routing:
     whole_groups: Lookup | None = None
     whole_topics: Lookup | None = None
     divided: DividedGroups | None = None
+    units: int = 0
 
     def split(self, table: str, rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
         """Yield each bucket with the used rows of an input table that belong to it."""
@@ -592,6 +594,7 @@ def routing_of(
         whole_groups=whole[0],
         whole_topics=whole[1],
         divided=divided,
+        units=int(by_part[0].sum()),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -159,6 +159,11 @@ class AuditRouting:
         """Return the number of buckets."""
         return self.groups.buckets
 
+    @property
+    def units(self) -> int:
+        """Return the number of groups."""
+        return self.groups.units
+
     def split(self, table: str, rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
         """Split as `Routing.split` does, but send facts about routes of pop retry topics to every
         bucket.
@@ -184,6 +189,7 @@ class AuditTask:
         progress: Called with the numbers of judged groups and of all groups.
     """
 
+    VERB: ClassVar[str] = "audit"
     audit_pass: AuditPass
     salt: str | None
     progress: Progress | None = None

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from rebalance_core.engine.table_writer import Written
 from rebalance_core.process.runtime import HERE, Part, Runtime, TableRows
@@ -53,6 +54,7 @@ class _EventCounts(Counter[str]):
 class _GenerateTask:
     """`Work` on the numbers of tasks; its facts are `_EventCounts`."""
 
+    VERB: ClassVar[str] = "generate"
     plan: FleetPlan
     tasks: int
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -83,6 +83,7 @@ class PlanTask:
         progress: As in `PlanPass.rows`.
     """
 
+    VERB: ClassVar[str] = "plan"
     planned: PlanPass
     copies: int
     progress: Progress | None = None

@@ -286,6 +286,10 @@ class _ClientRouting:
 
     buckets: int
 
+    @property
+    def units(self) -> int:
+        return 0  # clients are counted in the tasks alone
+
     def split(self, table: str, rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
         if table == SEND_RESULTS.name:
             clients = zip(*(rows[name].to_pylist() for name in results.CLIENT), strict=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -111,6 +112,7 @@ class SurveyStats:
 class SurveyTask:
     """`Work` that surveys groups; its rows belong to ``rejected``, its facts are `SurveyStats`."""
 
+    VERB: ClassVar[str] = "survey"
     groups: BucketGroups
     options: PropagationOptions
 

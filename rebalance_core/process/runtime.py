@@ -104,6 +104,10 @@ class RowRouting(Protocol):
     def buckets(self) -> int:
         """Return the number of buckets."""
 
+    @property
+    def units(self) -> int:
+        """Return how many groups, or parts of them, the buckets hold; 0 if that is unknown."""
+
     def split(self, table: str, rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
         """Yield the buckets to which used rows of a table go, with the rows of each."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -149,6 +149,7 @@ class LedgerTask:
         progress: Called with the numbers of finished groups and of all groups.
     """
 
+    VERB: ClassVar[str] = "simulate"
     giants: Mapping[int, Giants]
     engine: EngineOptions
     options: SimulationOptions
@@ -318,6 +319,11 @@ class AnyBucket:
     """
 
     buckets: int
+
+    @property
+    def units(self) -> int:
+        """Return 0, as rows of a group do not meet."""
+        return 0
 
     def split(self, table: str, rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
         """Yield all rows with the bucket of the first one."""

@@ -18,6 +18,7 @@ from rebalance_core.ingest.collection import Collection
 from rebalance_core.process import audit
 from rebalance_core.process.audited import AuditWritten
 from rebalance_core.process.runtime import StatsOf
+from rebalance_core.process.stage_rows import StageRows
 from rebalance_core.spark.checks import CheckedFrames, check_and_count
 from rebalance_core.spark.ingest import ingested_tables
 from rebalance_core.spark.read_tables import (
@@ -40,11 +41,13 @@ class AuditFrames:
         history: the input of its simulation.
         seen: the existing observed tables, ingest's findings and ``propagation``, by name.
         rejected: rows of ``rejected`` from an ingest; None without an ingest.
+        stages: receives the rows of the check, as in `SparkRuntime`.
     """
 
     history: InputTables
     seen: Mapping[str, Source]
     rejected: DataFrame | None = None
+    stages: list[StageRows] | None = None
 
     @property
     def state_end_ms(self) -> int | None:
@@ -63,7 +66,8 @@ class AuditFrames:
         warn: Callable[[str], object] | None,
     ) -> Iterator[CheckedFrames]:
         """Check all tables in one job, and warn about unknown columns of the history."""
-        with closing(check_and_count(self, max_queue_nums, stats_of)) as checked:
+        counted = check_and_count(self, max_queue_nums, stats_of, stages=self.stages)
+        with closing(counted) as checked:
             for name, columns in checked.unknown.items():
                 if warn is not None and name in INPUT_TABLES:
                     warn(unknown_columns(name, columns))

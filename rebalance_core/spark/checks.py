@@ -29,10 +29,11 @@ from rebalance_core.engine.sharing_groups import INSTANCE, Group, groups_sharing
 from rebalance_core.kernels.table_columns import EVENTS
 from rebalance_core.model.events import CONSUMER_JOIN
 from rebalance_core.process.runtime import StatsOf, StatsT, TaskStats
-from rebalance_core.spark.job_descriptions import described
+from rebalance_core.process.stage_rows import StageRows
 from rebalance_core.spark.plugins import in_tasks
 from rebalance_core.spark.sources import Inputs, Source, rows_of, task_count_of, unpacked
 from rebalance_core.spark.spark_versions import arrow_of, by_number
+from rebalance_core.spark.stages import Stage, described, with_tables
 
 # Tasks check first each row alone, then the rows of each key together.
 #
@@ -44,8 +45,8 @@ Batches = Iterable[pa.RecordBatch]
 KEYED_DDL = "bucket INT, name STRING, row_count INT, unknown STRING, chunk BINARY"
 _KEYED = arrow_schema_of(KEYED_DDL)
 CHECKED_DDL = (
-    "name STRING, row_count BIGINT, bad BIGINT, unknown STRING, note BINARY, used BINARY, "
-    "rejected BINARY"
+    "name STRING, row_count BIGINT, bad BIGINT, used_rows BIGINT, unknown STRING, note BINARY, "
+    "used BINARY, rejected BINARY"
 )
 _CHECKED = arrow_schema_of(CHECKED_DDL)
 _ROWS_AT_ONCE = 1 << 17
@@ -114,7 +115,8 @@ class KeyTask:
                     merged = kind.merged([stats[kind], counted]) if kind in stats else counted
                     stats[kind] = merged
         if stats:
-            yield one_row(_CHECKED, None, 0, 0, "[]", pickle.dumps([*stats.values()]), None, None)
+            note = pickle.dumps([*stats.values()])
+            yield one_row(_CHECKED, None, 0, 0, 0, "[]", note, None, None)
 
 
 def _checked(batches: Batches, state_end_ms: int | None) -> Iterator[tuple[str, Checked, str]]:
@@ -146,10 +148,11 @@ def _checked_rows(name: str, checked: Checked, unknown: str) -> Iterator[pa.Reco
     rejected = pack(checked.rejected) if len(checked.rejected) else None
     first = pack(used.slice(0, _ROWS_AT_ONCE)) if len(used) else None
     note = pickle.dumps((counts.content, counts.of_state, checked.rejections))
-    yield one_row(_CHECKED, name, counts.rows, counts.bad, unknown, note, first, rejected)
+    numbers = (counts.rows, counts.bad, len(used))
+    yield one_row(_CHECKED, name, *numbers, unknown, note, first, rejected)
     for begin in range(_ROWS_AT_ONCE, len(used), _ROWS_AT_ONCE):
         packed = pack(used.slice(begin, _ROWS_AT_ONCE))
-        yield one_row(_CHECKED, name, 0, 0, "[]", None, packed, None)
+        yield one_row(_CHECKED, name, 0, 0, 0, "[]", None, packed, None)
 
 
 def used_ddl(name: str) -> str:
@@ -171,7 +174,7 @@ _BUCKETS = 64
 """The number of buckets of keys, of which a task compares one or a few at once."""
 
 
-_COUNTED = ("name", "row_count", "bad", "unknown", "note")
+_COUNTED = ("name", "row_count AS rows_in", "bad", "used_rows AS rows_out", "unknown", "note")
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,6 +233,7 @@ def check_and_count(
     max_queue_nums: int = MAX_QUEUE_NUMS,
     stats_of: tuple[StatsOf, ...] = (),
     warn: Callable[[str], object] | None = None,
+    stages: list[StageRows] | None = None,
 ) -> CheckedFrames:
     """Check all tables in one job; every row is either used or rejected.
 
@@ -243,13 +247,15 @@ def check_and_count(
         max_queue_nums: The most queues that a topic may have on a broker.
         stats_of: Functions that count the used rows.
         warn: Receives a message for each table with unknown columns, which are ignored.
+        stages: Receives the numbers of all rows and of those used.
     """
     sources = inputs.sources()
     task = KeyTask(stats_of, inputs.state_end_ms)
     chunks = checked_chunks(sources, max_queue_nums, task).persist()
     try:
-        with described(chunks.sparkSession, "check", sources):
-            checked = _counted(sources, chunks, inputs.state_end_ms)
+        stage = Stage(with_tables("check", sources), stages)
+        with described(chunks.sparkSession, stage.what):
+            checked = _counted(sources, chunks, inputs.state_end_ms, stage)
     except BaseException:
         chunks.unpersist()
         raise
@@ -260,19 +266,21 @@ def check_and_count(
 
 
 def _counted(
-    sources: Mapping[str, Source], chunks: DataFrame, state_end_ms: int | None
+    sources: Mapping[str, Source], chunks: DataFrame, state_end_ms: int | None, stage: Stage
 ) -> CheckedFrames:
     counts, rejections = dict.fromkeys(sources, RowCounts(0, 0)), Rejections()
     texts: dict[str, list[str]] = {name: [] for name in sources}
     stats: list[TaskStats] = []
-    for row in rows_of(chunks.select(*_COUNTED)):
+    counted = rows_of(stage.observed(chunks.selectExpr(*_COUNTED)))
+    stage.count(counted)
+    for row in counted:
         name = row["name"]
         note = None if row["note"] is None else pickle.loads(row["note"])
         if name is None:
             stats += note or ()
             continue
         content, of_state, wrong = note or (Content(), 0, Rejections())
-        counts[name] += RowCounts(row["row_count"], row["bad"], content, of_state)
+        counts[name] += RowCounts(row["rows_in"], row["bad"], content, of_state)
         rejections.merge(wrong)
         texts[name].append(row["unknown"])
     unknown_by_table = {

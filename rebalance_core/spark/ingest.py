@@ -30,6 +30,7 @@ from rebalance_core.ingest.renamed_groups import other_names
 from rebalance_core.ingest.whole_cluster import WholeCluster
 from rebalance_core.process.ingested_rows import IngestCounts
 from rebalance_core.process.runtime import TableRows
+from rebalance_core.process.stage_rows import RowsSeen
 from rebalance_core.spark.assembled_rows import AssembleTask, Batches, completing
 from rebalance_core.spark.collection_files import (
     UNPACKED,
@@ -39,11 +40,11 @@ from rebalance_core.spark.collection_files import (
 )
 from rebalance_core.spark.evidence_chunks import DRIVER
 from rebalance_core.spark.hadoop_folder import HadoopPlace
-from rebalance_core.spark.job_descriptions import described
 from rebalance_core.spark.plugins import in_tasks
 from rebalance_core.spark.routed_rows import ROUTED_DDL, ROUTED_SCHEMA, routed_tables
 from rebalance_core.spark.sources import cores_of, frame_of, rows_of
 from rebalance_core.spark.spark_versions import by_number
+from rebalance_core.spark.stages import described
 from rebalance_core.spark.task_tables import kept_tables
 from rebalance_core.storage.place import is_direct
 
@@ -144,8 +145,8 @@ def ingested_tables(
     ends.
     """
 
-    def complete(batches: Batches, counts: IngestCounts) -> TableRows:
-        return completing(routed_tables(batches), counts)
+    def complete(batches: Batches, counts: IngestCounts, seen: RowsSeen) -> TableRows:
+        return completing(seen.taken(routed_tables(batches)), counts)
 
     with (
         ingest(session, collection, assumed or Assumptions(), progress=False) as read,

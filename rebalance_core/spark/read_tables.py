@@ -218,6 +218,7 @@ class InputTables:
         queue_offsets: str | None = None,
         committed_offsets: str | None = None,
         input_format: str | None = None,
+        by_spark: bool = False,
     ) -> InputTables:
         """Read the tables in ``path`` by name; paths passed for single tables take precedence.
 
@@ -226,6 +227,9 @@ class InputTables:
         part, RFC 4180 quoting, one record per line, and arrays as JSON text. Blank lines are
         skipped. Each frame has the contract columns and `TECHNICAL`. Frames are lazy, except that
         CSV headers and Parquet schemas are read at once.
+
+        Local Parquet is read by tasks of Python, which costs less, or with ``by_spark`` by Spark,
+        whose UI and listeners then know files, bytes and rows.
 
         Raises:
             InputRefused: a path does not exist, or a required table is missing or lacks columns.
@@ -248,7 +252,8 @@ class InputTables:
                 files = () if path is None else _files(spark, str(path))
                 raise InputRefused(not_found(table, path, files))
         read = {
-            n: read_table(spark, INPUT_TABLES[n], p, input_format) for n, p in locations.items()
+            n: read_table(spark, INPUT_TABLES[n], p, input_format, by_spark=by_spark)
+            for n, p in locations.items()
         }
         frames: dict[str, Any] = {name: source.conformed for name, source in read.items()}
         return cls(**frames, paths=locations, read_from=read)
@@ -355,9 +360,14 @@ def tables_in(spark: SparkSession, folder: str, names: Iterable[str]) -> dict[st
 
 
 def read_table(
-    spark: SparkSession, table: Table, path: str, input_format: str | None = None
+    spark: SparkSession,
+    table: Table,
+    path: str,
+    input_format: str | None = None,
+    *,
+    by_spark: bool = False,
 ) -> Source:
-    """Return the table at a location.
+    """Return the table at a location; see `InputTables.read` for ``by_spark``.
 
     Raises:
         InputRefused: the table cannot be read, or differs from the record beside it.
@@ -371,7 +381,7 @@ def read_table(
     if kind is None or not files:
         return _nothing(spark, table)
     about = _about_rows(spark, path, kind)
-    if kind == "parquet" and _is_here(spark, path):
+    if kind == "parquet" and _is_here(spark, path) and not by_spark:
         local = [file.removeprefix("file://") for file in files]
         return replace(parquet_source(spark, table, path, local), about_rows=about)
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 import pyarrow as pa
@@ -29,6 +29,7 @@ from rebalance_core.process.runtime import (
     TableRows,
     Work,
 )
+from rebalance_core.process.stage_rows import StageRows
 from rebalance_core.spark import task_tables
 from rebalance_core.spark.assembled_rows import completing
 from rebalance_core.spark.checks import CheckedFrames, check_and_count
@@ -39,6 +40,7 @@ from rebalance_core.spark.read_tables import read_table
 from rebalance_core.spark.routed_rows import ROUTED_DDL, routed_batch, routed_rows, routed_tables
 from rebalance_core.spark.sources import GivenTables, Inputs, reader_of, task_count
 from rebalance_core.spark.spark_versions import by_number
+from rebalance_core.spark.stages import Stage
 from rebalance_core.spark.task_tables import KeptTables, TaskTables, kept_tables, make_unwritten
 from rebalance_core.storage.place import Location
 
@@ -53,28 +55,41 @@ class TaskRows:
     Attributes:
         frame: The input of the tasks.
         parts: Reads it in a task.
+        units: How many work units it has, for a description; empty for rows in any order.
     """
 
     frame: DataFrame
     parts: Callable[[Batches], Iterator[Part]]
+    units: str = ""
 
-    def work(self, work: Work[FactsT]) -> Callable[[Batches, FactsT], TableRows]:
-        """Return the work applied to the tasks' input."""
+    def work(self, work: Work[FactsT]) -> task_tables.Work[FactsT]:
+        """Return the work applied to the tasks' input, of which it counts the rows."""
         parts = self.parts
-        return lambda batches, facts: work(parts(batches), facts)
+        return lambda batches, facts, seen: work(seen.taken(parts(batches)), facts)
+
+    def stage(self, work: Work[FactsT], done: list[StageRows] | None) -> Stage:
+        """Return the stage that does the work, such as ``simulate 412 work units``."""
+        return Stage(f"{getattr(work, 'VERB', 'make tables')} {self.units}".rstrip(), done)
 
 
 @dataclass(frozen=True, eq=False)
 class TablesOfTasks:
-    """`Tables` written by the tasks into files, or through Spark's writer."""
+    """`Tables` written by the tasks into files, or through Spark's writer.
+
+    Attributes:
+        tables: Writes them.
+        stages: As in `SparkRuntime`.
+    """
 
     tables: TaskTables
+    stages: list[StageRows]
 
     def write(
         self, rows: TaskRows, work: Work[FactsT], kind: Callable[[], FactsT], names: Iterable[str]
     ) -> FactsT:
         """Write the tasks' results in one pass."""
-        return self.tables.make(rows.frame, rows.work(work), kind, tuple(names))
+        stage = rows.stage(work, self.stages)
+        return self.tables.make(rows.frame, rows.work(work), kind, tuple(names), stage)
 
     def add(self, table: str, rows: pa.Table) -> None:
         """Write a table from the driver."""
@@ -119,9 +134,11 @@ class SparkRuntime:
 
     Attributes:
         session: Any session, whose default parallelism decides the number of tasks.
+        stages: The rows of each finished stage, in their order.
     """
 
     session: SparkSession
+    stages: list[StageRows] = field(default_factory=list)
 
     def read(self, places: Mapping[str, str], input_format: str | None = None) -> GivenTables:
         """Return the tables by name, lazily."""
@@ -148,6 +165,13 @@ class SparkRuntime:
                 TaskRows(read.rows, routed_tables),
                 TaskRows(read.evidence, chunk_parts),
             )
+            self.stages.append(
+                StageRows(
+                    f"read {len(collection.own_files):,} files",
+                    sum(file.lines for file in read.stats),
+                    sum(file.facts for file in read.stats),
+                )
+            )
             yield ReadFiles(rows, completing, read.stats, evidence, read.end_ms, read.left_out)
 
     @contextmanager
@@ -160,7 +184,7 @@ class SparkRuntime:
         warn: Callable[[str], object] | None = None,
     ) -> Iterator[CheckedFrames]:
         """Check every row in one job, keeping the rows until the block ends."""
-        checked = check_and_count(inputs, max_queue_nums, stats_of, warn)
+        checked = check_and_count(inputs, max_queue_nums, stats_of, warn, self.stages)
         try:
             yield checked
         finally:
@@ -179,7 +203,7 @@ class SparkRuntime:
 
     def numbers(self, count: int, tasks: int | None = None) -> TaskRows:
         """Return ranges of numbers; if ``tasks`` is None, Spark divides the range."""
-        return TaskRows(self.session.range(0, count, 1, tasks), _numbered)
+        return TaskRows(self.session.range(0, count, 1, tasks), _numbered, f"{count:,} pieces")
 
     def each(
         self,
@@ -203,7 +227,9 @@ class SparkRuntime:
         more_rejected: DataFrame | None = None,
     ) -> TaskRows:
         """Return the packed rows after one shuffle."""
-        return TaskRows(routed_rows(checked, routing, copies, more_rejected), routed_tables)
+        rows = routed_rows(checked, routing, copies, more_rejected)
+        units = f"{routing.units:,} work unit{'s' * (routing.units > 1)}"
+        return TaskRows(rows, routed_tables, units if routing.units else "")
 
     def exchange(
         self,
@@ -229,14 +255,15 @@ class SparkRuntime:
 
     def run(self, rows: TaskRows, work: Work[FactsT], kind: Callable[[], FactsT]) -> FactsT:
         """Return only the facts, in one job."""
-        return make_unwritten(rows.frame, rows.work(work), kind)
+        return make_unwritten(rows.frame, rows.work(work), kind, rows.stage(work, self.stages))
 
     @contextmanager
     def keep(
         self, rows: TaskRows, work: Work[FactsT], kind: Callable[[], FactsT]
     ) -> Iterator[KeptByTasks[FactsT]]:
         """Keep the tasks' results until the block ends."""
-        kept = kept_tables(rows.frame, rows.work(work), kind)
+        stage = rows.stage(work, self.stages)
+        kept = kept_tables(rows.frame, rows.work(work), kind, stage=stage)
         try:
             yield KeptByTasks(kept)
         finally:
@@ -246,7 +273,7 @@ class SparkRuntime:
     def tables(self, output: Location, names: Iterable[str]) -> Iterator[TablesOfTasks]:
         """Open a folder, given by path or URI, for writing tables."""
         with task_tables.task_tables(self.session, str(output), tuple(names)) as tables:
-            yield TablesOfTasks(tables)
+            yield TablesOfTasks(tables, self.stages)
 
 
 def _numbered(batches: Batches) -> Iterator[Part]:

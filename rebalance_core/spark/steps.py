@@ -99,9 +99,10 @@ def read_events(spark: SparkSession, path: str, *, input_format: str | None = No
         UsageError: The format is unknown.
     """
     if format_of(path) is not None:
-        tables = InputTables.read(spark, cluster_events=path, input_format=input_format)
+        read = partial(InputTables.read, spark, cluster_events=path)
     else:
-        tables = InputTables.read(spark, path, input_format=input_format)
+        read = partial(InputTables.read, spark, path)
+    tables = read(input_format=input_format, by_spark=True)
     return _with_settings(tables.cluster_events, tables.consumer_groups)
 
 

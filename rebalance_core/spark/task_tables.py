@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, Protocol, Self
 
 import pyarrow as pa
@@ -25,10 +26,11 @@ from rebalance_core.contracts.run_names import ATTEMPTS
 from rebalance_core.engine.table_writer import FILE_NAME, TableWriters
 from rebalance_core.model.errors import OutputExists, UsageError
 from rebalance_core.process.runtime import FactsT, TableRows, TaskFacts
-from rebalance_core.spark.job_descriptions import described
+from rebalance_core.process.stage_rows import RowsSeen
 from rebalance_core.spark.plugins import in_tasks
 from rebalance_core.spark.sources import frame_of, rows_of, unpacked
 from rebalance_core.spark.spark_versions import is_condition
+from rebalance_core.spark.stages import UNNAMED, Stage, described
 from rebalance_core.storage.place import Location, Place, is_direct, place_of
 
 # Tables that tasks write themselves: only files of attempts that succeeded become a table's.
@@ -38,8 +40,10 @@ from rebalance_core.storage.place import Location, Place, is_direct, place_of
 # one, never reach a table. Moving is a rename, or a server-side copy in an object store. Driver and
 # executors must share the folder.
 Batches = Iterable[pa.RecordBatch]
-Work = Callable[[Batches, FactsT], TableRows]
-"""From a task's rows to those of tables; the facts are complete once these are made."""
+Work = Callable[[Batches, FactsT, RowsSeen], TableRows]
+"""From a task's rows to those of tables; the facts and the number of rows taken are complete once
+these are made.
+"""
 
 
 def merged(kind: Callable[[], FactsT], parts: Iterable[FactsT]) -> FactsT:
@@ -52,8 +56,17 @@ def merged(kind: Callable[[], FactsT], parts: Iterable[FactsT]) -> FactsT:
 
 _MOVES_AT_ONCE = 8
 
-_FILES_DDL = "attempt STRING, digests BINARY, facts BINARY"
-_FILES_SCHEMA = arrow_schema_of(_FILES_DDL)
+_OF_TABLES = "ARRAY<STRUCT<name: STRING, rows: BIGINT, hashes: STRING>>"
+"""The digests of an attempt's tables; a sum of hashes exceeds 64 bits."""
+_FILES_DDL = f"attempt STRING, rows_in BIGINT, rows_out BIGINT, tables {_OF_TABLES}, facts BINARY"
+_DIGEST = pa.struct([("name", pa.string()), ("rows", pa.int64()), ("hashes", pa.string())])
+_FILES_SCHEMA = (
+    arrow_schema_of("attempt STRING, rows_in BIGINT, rows_out BIGINT")
+    .append(pa.field("tables", pa.list_(_DIGEST)))
+    .append(pa.field("facts", pa.binary()))
+)
+# Facts are pickled, as the values of an accumulator would be. Spark Connect has none of these, and
+# a task that runs twice adds to them twice.
 
 
 def one_attempt(
@@ -61,6 +74,7 @@ def one_attempt(
     tables: Sequence[str],
     rows: Iterable[tuple[str, pa.RecordBatch]],
     facts: object = None,
+    seen: RowsSeen | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Write the rows, each with the name of its table; return one row about the written files.
 
@@ -69,12 +83,18 @@ def one_attempt(
         tables: Which may occur.
         rows: What is written.
         facts: For the driver; pickled when all is written.
+        seen: Counts the rows.
     """
-    attempt = uuid.uuid4().hex
+    attempt, seen = uuid.uuid4().hex, seen or RowsSeen()
     with TableWriters(folder / attempt, tuple(tables)) as writers:
-        for name, batch in rows:
+        for name, batch in seen.made(rows):
             writers.write(name, batch)
-    yield one_row(_FILES_SCHEMA, attempt, pickle.dumps(writers.digests()), pickle.dumps(facts))
+    digests = [
+        {"name": name, "rows": digest.rows, "hashes": str(digest.total)}
+        for name, digest in writers.digests().items()
+    ]
+    counts = (seen.rows_in, seen.rows_out)
+    yield one_row(_FILES_SCHEMA, attempt, *counts, digests, pickle.dumps(facts))
 
 
 class TaskFiles:
@@ -103,27 +123,38 @@ class TaskFiles:
         return self._folder / ATTEMPTS
 
     def make(
-        self, rows: DataFrame, work: Work[FactsT], kind: Callable[[], FactsT], tables: Sequence[str]
+        self,
+        rows: DataFrame,
+        work: Work[FactsT],
+        kind: Callable[[], FactsT],
+        tables: Sequence[str],
+        stage: Stage = UNNAMED,
     ) -> FactsT:
         """Make the tables, as `TaskTables`, in files of the tasks."""
         folder, names = self.attempts, tuple(tables)
 
         def attempt(batches: Batches) -> Iterator[pa.RecordBatch]:
-            facts = kind()
-            yield from one_attempt(folder, names, work(batches, facts), facts)
+            facts, seen = kind(), RowsSeen()
+            yield from one_attempt(folder, names, work(batches, facts, seen), facts, seen)
 
-        with described(rows.sparkSession, "make and write", names):
-            return merged(kind, self.write(rows, attempt))
+        stage = stage.writing(names)
+        with described(rows.sparkSession, stage.what):
+            return merged(kind, self.write(rows, attempt, stage))
 
     def write(
-        self, rows: DataFrame, attempt: Callable[[Batches], Iterator[pa.RecordBatch]]
+        self,
+        rows: DataFrame,
+        attempt: Callable[[Batches], Iterator[pa.RecordBatch]],
+        stage: Stage = UNNAMED,
     ) -> list[Any]:
         """Take the files of attempts (`one_attempt`); one Spark job. The facts of each task.
 
         Raises:
             UsageError: The executors do not share the folder with the driver.
         """
-        return self._took(rows_of(rows.mapInArrow(in_tasks(attempt), _FILES_DDL)))
+        attempts = rows_of(stage.observed(rows.mapInArrow(in_tasks(attempt), _FILES_DDL)))
+        stage.count(attempts)
+        return self._took(attempts)
 
     def add(self, table: str, rows: pa.Table) -> None:
         """Write rows of a table from here."""
@@ -145,10 +176,11 @@ class TaskFiles:
         facts, written = [], []
         for row in attempts:
             facts.append(pickle.loads(row["facts"]))
-            for name, digest in pickle.loads(row["digests"]).items():
-                if digest.rows:
+            for made in row["tables"]:
+                name, count, hashes = made["name"], made["rows"], int(made["hashes"])
+                if count:
                     written.append((self.attempts / row["attempt"] / name / FILE_NAME, name))
-                self._digests[name].merge(digest)
+                self._digests[name].merge(TableDigest(ALL_TABLES[name], count, hashes))
         self._take(written)
         return facts
 
@@ -186,7 +218,7 @@ def _numbered(file: int) -> str:
 # Tasks write files if they and the driver can reach the folder without Spark. Otherwise their rows
 # are kept, packed, and Spark's writer writes each table.
 _FACTS = "_note"
-_DDL = "name STRING, chunk BINARY"
+_DDL = "name STRING, rows_in BIGINT, rows_out BIGINT, chunk BINARY"
 _SCHEMA = arrow_schema_of(_DDL)
 
 
@@ -194,7 +226,12 @@ class TaskTables(Protocol):
     """A folder that gets tables, each from one pass or from the driver."""
 
     def make(
-        self, rows: DataFrame, work: Work[FactsT], kind: Callable[[], FactsT], tables: Sequence[str]
+        self,
+        rows: DataFrame,
+        work: Work[FactsT],
+        kind: Callable[[], FactsT],
+        tables: Sequence[str],
+        stage: Stage = UNNAMED,
     ) -> FactsT:
         """Write some of the tables that work makes of the rows; return the facts of all tasks.
 
@@ -203,6 +240,7 @@ class TaskTables(Protocol):
             work: Makes the tables of them.
             kind: Makes empty facts.
             tables: Those that are written.
+            stage: Its name, and who gets the rows that it took and made.
         """
 
     def add(self, table: str, rows: pa.Table) -> None:
@@ -231,21 +269,29 @@ def task_tables(session: SparkSession, folder: str, tables: Sequence[str]) -> It
         yield files
 
 
-def make_unwritten(rows: DataFrame, work: Work[FactsT], kind: Callable[[], FactsT]) -> FactsT:
+def make_unwritten(
+    rows: DataFrame, work: Work[FactsT], kind: Callable[[], FactsT], stage: Stage = UNNAMED
+) -> FactsT:
     """Return the facts of all tasks; their rows are not written anywhere."""
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
-        facts = kind()
-        for _ in work(batches, facts):
+        facts, seen = kind(), RowsSeen()
+        for _ in seen.made(work(batches, facts, seen)):
             pass
-        yield one_row(_SCHEMA, _FACTS, pickle.dumps(facts))
+        yield _facts_row(facts, seen)
 
-    with described(rows.sparkSession, "make tables, and write none"):
-        return merged(kind, _facts_of(rows.mapInArrow(in_tasks(run), _DDL)))
+    with described(rows.sparkSession, stage.what):
+        return merged(kind, _facts_of(rows.mapInArrow(in_tasks(run), _DDL), stage))
 
 
-def _facts_of(chunks: DataFrame) -> list[Any]:
-    return [pickle.loads(row["chunk"]) for row in rows_of(chunks.where(sf.col("name") == _FACTS))]
+def _facts_row(facts: object, seen: RowsSeen) -> pa.RecordBatch:
+    return one_row(_SCHEMA, _FACTS, seen.rows_in, seen.rows_out, pickle.dumps(facts))
+
+
+def _facts_of(chunks: DataFrame, stage: Stage) -> list[Any]:
+    found = rows_of(stage.observed(chunks.where(sf.col("name") == _FACTS)))
+    stage.count(found)
+    return [pickle.loads(row["chunk"]) for row in found]
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,15 +302,18 @@ class KeptTables(Generic[FactsT]):
         chunks: A row for some rows of a table each, packed, and a row for the facts of each task.
         kind: Makes empty facts.
         tables: Those that may occur.
+        stage: Its name, and who gets the rows that it took and made.
     """
 
     chunks: DataFrame
     kind: Callable[[], FactsT]
     tables: Mapping[str, Table]
+    stage: Stage = UNNAMED
 
     def facts(self) -> FactsT:
         """Return the facts of all tasks."""
-        return merged(self.kind, _facts_of(self.chunks))
+        with described(self.chunks.sparkSession, self.stage.what):
+            return merged(self.kind, _facts_of(self.chunks, self.stage))
 
     def rows(self, table: str) -> DataFrame:
         """Return the rows of one table."""
@@ -273,7 +322,7 @@ class KeptTables(Generic[FactsT]):
 
     def write(self, into: TaskTables, tables: Sequence[str]) -> None:
         """Write some of the tables."""
-        into.make(self.chunks, _again, _Digests, tables)
+        into.make(self.chunks, _again, _Digests, tables, Stage("kept rows", self.stage.done))
 
     def close(self) -> None:
         """Release the rows."""
@@ -285,18 +334,19 @@ def kept_tables(
     work: Work[FactsT],
     kind: Callable[[], FactsT],
     tables: Mapping[str, Table] = ALL_TABLES,
+    stage: Stage = UNNAMED,
 ) -> KeptTables[FactsT]:
     """Return the tables that tasks make of rows, kept until closed; ``kind`` makes empty facts."""
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
-        facts = kind()
-        for table, batch in work(batches, facts):
+        facts, seen = kind(), RowsSeen()
+        for table, batch in seen.made(work(batches, facts, seen)):
             # the writer of files takes coded names, Spark takes plain ones
             plain = pa.Table.from_batches([batch]).cast(tables[table].arrow_schema())
-            yield one_row(_SCHEMA, table, pack(plain))
-        yield one_row(_SCHEMA, _FACTS, pickle.dumps(facts))
+            yield one_row(_SCHEMA, table, None, None, pack(plain))
+        yield _facts_row(facts, seen)
 
-    return KeptTables(rows.mapInArrow(in_tasks(run), _DDL).persist(), kind, tables)
+    return KeptTables(rows.mapInArrow(in_tasks(run), _DDL).persist(), kind, tables, stage)
 
 
 class _Digests:
@@ -305,6 +355,11 @@ class _Digests:
     def __init__(self, facts: Any = None, tables: Iterable[str] = ()) -> None:
         self.facts = facts
         self.tables = {name: TableDigest(ALL_TABLES[name]) for name in tables}
+
+    @classmethod
+    def of(cls, kind: Callable[[], Any], tables: Iterable[str]) -> Self:
+        """Return empty facts of a kind, and empty digests."""
+        return cls(kind(), tables)
 
     def merge(self, other: _Digests) -> None:
         """Add those of another task."""
@@ -324,19 +379,25 @@ class _ThroughSpark:
         self._written: set[str] = set()
 
     def make(
-        self, rows: DataFrame, work: Work[FactsT], kind: Callable[[], FactsT], tables: Sequence[str]
+        self,
+        rows: DataFrame,
+        work: Work[FactsT],
+        kind: Callable[[], FactsT],
+        tables: Sequence[str],
+        stage: Stage = UNNAMED,
     ) -> FactsT:
         names = tuple(tables)
 
-        def digested(batches: Batches, digests: _Digests) -> TableRows:
-            for name, batch in work(batches, digests.facts):
+        def digested(batches: Batches, digests: _Digests, seen: RowsSeen) -> TableRows:
+            for name, batch in work(batches, digests.facts, seen):
                 digests.tables[name].add(batch)
                 yield name, batch
 
-        with closing(kept_tables(rows, digested, lambda: _Digests(kind(), names))) as kept:
+        new = partial(_Digests.of, kind, names)
+        with closing(kept_tables(rows, digested, new, stage=stage)) as kept:
+            made = kept.facts()
             for table in tables:
                 self._write(table, kept.rows(table))
-            made = kept.facts()
         for table in tables:
             self._digests[table].merge(made.tables[table])
         facts: FactsT = made.facts
@@ -363,8 +424,10 @@ class _ThroughSpark:
             raise
 
 
-def _again(batches: Batches, facts: TaskFacts) -> TableRows:
+def _again(batches: Batches, facts: TaskFacts, seen: RowsSeen) -> TableRows:
     """Yield the rows of `KeptTables` again, as `Work`."""
     for row in (row for batch in batches for row in batch.to_pylist()):
         if row["name"] != _FACTS:
-            yield from ((row["name"], made) for made in unpack(row["chunk"]).to_batches())
+            rows = unpack(row["chunk"])
+            seen.rows_in += len(rows)
+            yield from ((row["name"], made) for made in rows.to_batches())

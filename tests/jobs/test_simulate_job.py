@@ -144,6 +144,14 @@ def test_the_ledger_reads_back_and_its_record_shows_the_rows(run_on: Words, outp
         assert ledger[name].num_rows == len(expected[name]) == outputs[name]["rows"]
     assert record(output)["status"] == "OK"
     assert record(output)["run_on"] == run_on[-1]
+    stages = record(output)["stages"]
+    assert [stage["stage"].split()[0] for stage in stages] == (
+        ["check", "make", "simulate"] if run_on[-1] == "spark" else []
+    )
+    for stage in stages[-1:]:
+        rows = sum(table["rows"] for table in record(output)["outputs"].values())
+        assert stage["rows_out"] == rows
+        assert 0 < stage["rows_in"] < stages[0]["rows_in"] + stages[-1]["rows_out"]
 
 
 def test_a_second_run_needs_overwrite_and_gives_the_same_digests(overwritten: Overwritten) -> None:

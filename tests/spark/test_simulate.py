@@ -18,6 +18,7 @@ from rebalance_core.model.errors import InputRefused, UsageError
 from rebalance_core.process import simulate as in_process
 from rebalance_core.process.generate import generate_and_write
 from rebalance_core.process.simulate import simulate_and_write
+from rebalance_core.process.stage_rows import StageRows
 from rebalance_core.spark import InputTables, Ledger, simulate
 from rebalance_core.spark.checks import check_and_count
 from rebalance_core.spark.opening_state import with_state
@@ -174,16 +175,35 @@ def test_chosen_tables_are_those_of_a_whole_run(
 def test_jobs_are_described(spark: SparkSession, tmp_path: Path) -> None:
     inputs = InputTables.read(spark, str(DATA / "join-leave" / "tables"))
     context = spark.sparkContext
-    context.setJobDescription("the caller's")
+    context.setJobGroup("mine", "the caller's")
     options = SimulationOptions(tables=["diffs", "epochs"])
-    simulate_and_write(inputs, str(tmp_path / "out"), options, runtime=SparkRuntime(spark))
+    runtime = SparkRuntime(spark)
+    written = simulate_and_write(inputs, str(tmp_path / "out"), options, runtime=runtime)
     jobs = context._jsc.sc().statusStore().jobsList(None)
     texts = [str(jobs.apply(number).description()) for number in range(jobs.size())]
     check = "rebalance-core: check cluster_events, consumer_groups, queue_offsets, 1 more"
-    write = "rebalance-core: make and write epochs, diffs, rejected"
+    write = "rebalance-core: simulate 1 work unit, write epochs, diffs, rejected"
+    rows = sum(counts.rows for counts in written.inputs.values())
+    assert runtime.stages == [
+        StageRows(check.removeprefix("rebalance-core: "), rows, rows),
+        StageRows(
+            write.removeprefix("rebalance-core: "),
+            rows,
+            sum(table.rows for table in written.tables.values()),
+        ),
+    ]
+    plans = spark._jsparkSession.sharedState().statusStore().executionsList()
+    observed = [plans.apply(number).physicalPlanDescription() for number in range(plans.size())]
+    for text in (check, write):
+        assert any(
+            "CollectMetrics" in plan and f"{text}, [sum(rows_in" in plan for plan in observed
+        )
     assert {f"Some({text})" for text in (check, write)} <= set(texts)
+    assert {str(jobs.apply(number).jobGroup()) for number in range(jobs.size())} >= {"Some(mine)"}
     assert context.getLocalProperty("spark.job.description") == "the caller's"
-    context.setLocalProperty("spark.job.description", None)  # type: ignore[arg-type]  # none
+    assert context.getLocalProperty("spark.jobGroup.id") == "mine"
+    for name in ("spark.job.description", "spark.jobGroup.id"):
+        context.setLocalProperty(name, None)  # type: ignore[arg-type]  # none
 
 
 def test_a_giant_group_is_divided_by_its_queues(

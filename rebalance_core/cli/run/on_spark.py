@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rebalance_core.cli.options import SPARK
@@ -15,12 +16,14 @@ from rebalance_core.cli.run.output_folder import spark_location, typed_place
 from rebalance_core.cli.run.output_run import OutputRun
 from rebalance_core.cli.run.run_record import InputRecord
 from rebalance_core.cli.run.session import open_session, versions
+from rebalance_core.cli.settings import Settings
 from rebalance_core.cli.terminal import ProgressLine, warn
 from rebalance_core.ingest.assumptions import Assumptions
 from rebalance_core.ingest.collection import Collection
 from rebalance_core.model.errors import UsageError
 from rebalance_core.process.audit import InputsOfAudit
 from rebalance_core.process.runtime import Runtime
+from rebalance_core.process.stage_rows import StageRows
 from rebalance_core.spark import InputTables, SparkSession
 from rebalance_core.spark.audit import read_ingested, read_inputs, unwritten_inputs
 from rebalance_core.spark.catalogs import is_catalog
@@ -45,6 +48,10 @@ class OnSpark(Backend):
     _opened: SparkSession | None = None
     _output: OutputFolder
 
+    def __init__(self, job: str, options: Any, settings: Settings) -> None:
+        super().__init__(job, options, settings)
+        self._stages: list[StageRows] = []
+
     @property
     def session(self) -> SparkSession:
         """The session of the job."""
@@ -63,7 +70,7 @@ class OnSpark(Backend):
     @property
     def runtime(self) -> Runtime:
         """The session as a place."""
-        return SparkRuntime(self.session)
+        return SparkRuntime(self.session, self._stages)
 
     @contextmanager
     def running(self, tables: Iterable[str]) -> Iterator[OutputRun]:
@@ -75,7 +82,7 @@ class OnSpark(Backend):
         self._refuse_table_name()
         self._output = self.folder(self.options.output)
         with self._reserved(self._output, tables) as run:
-            run.versions = versions(self.session)
+            run.versions, run.stages = versions(self.session), self._stages
             with spark_progress(self.session):
                 yield run
 
@@ -132,13 +139,15 @@ class OnSpark(Backend):
 
     def audit_inputs(self, folder: Any, *, ingested: bool = False) -> InputsOfAudit:
         """Return the lazy tables of an audit in a folder."""
-        return (read_ingested if ingested else read_inputs)(self.session, folder)
+        read = (read_ingested if ingested else read_inputs)(self.session, folder)
+        return replace(read, stages=self._stages)
 
     def unwritten_inputs(
         self, collection: Collection, assumed: Assumptions, kept: ExitStack
     ) -> InputsOfAudit:
         """Return the lazy tables of a collection, not written, until ``kept`` is closed."""
-        return unwritten_inputs(self.session, collection, assumed, kept)
+        made = unwritten_inputs(self.session, collection, assumed, kept)
+        return replace(made, stages=self._stages)
 
     def records(self, inputs: Mapping[str, str]) -> list[InputRecord]:
         """Return fingerprints of the inputs; tables of a database have none."""

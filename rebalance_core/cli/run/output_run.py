@@ -33,6 +33,7 @@ from rebalance_core.strategies.custom import PLUGIN_KINDS
 
 if TYPE_CHECKING:
     from rebalance_core.cli.run.output_folder import OutputFolder
+    from rebalance_core.process.stage_rows import StageRows
 from rebalance_core.cli.run.run_record import (
     RunOutcome,
     RunRecord,
@@ -147,6 +148,7 @@ class OutputRun:
 
     Attributes:
         versions: for the record: of Python and, once they take part, Spark and Java.
+        stages: for the record: those that are done on Spark.
     """
 
     def __init__(
@@ -165,6 +167,7 @@ class OutputRun:
         self._tables = tuple(tables)
         self._run_on = run_on
         self.versions: Mapping[str, str | None] = {"python": python_version()}
+        self.stages: list[StageRows] = []
         self._lock = OutputLock(folder, break_lock=options.break_lock)
         self._started = datetime.now(UTC)
         self._clock = time.monotonic()
@@ -296,6 +299,7 @@ class OutputRun:
             replay_reasons=outcome.replay_reasons,
             versions=dict(self.versions),
             run_on=self._run_on,
+            stages=list(self.stages),
             seed=outcome.seed,
             audit=outcome.audit,
             error=error,

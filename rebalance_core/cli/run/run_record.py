@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rebalance_core.engine.table_writer import Written
     from rebalance_core.ingest.file_record import FileRecord
     from rebalance_core.planning.sweep.plan_options import PlanResult
+    from rebalance_core.process.stage_rows import StageRows
 
 
 @dataclass(frozen=True)
@@ -172,6 +173,8 @@ class RunRecord:
     versions: Mapping[str, str | None] = field(default_factory=dict)
     run_on: str | None = None
     """Where the run took place: `process` or `spark`."""
+    stages: list[StageRows] = field(default_factory=list)
+    """On Spark, the rows that each stage took and made, in the order of the stages."""
     seed: int | None = None
     audit: AuditRecord | None = None
     """For an audit, the verdict, what fails the run, and the counts of findings and groups."""

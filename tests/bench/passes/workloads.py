@@ -23,6 +23,7 @@ from rebalance_core.engine.options import REFERENCE, VECTORIZED
 from rebalance_core.kernels.encoded_groups import EngineOptions
 from rebalance_core.kernels.table_columns import EVENTS, GROUPS
 from rebalance_core.process.runtime import TableRows
+from rebalance_core.process.stage_rows import RowsSeen
 from rebalance_core.spark.routed_rows import routed_tables
 
 OPTIONS = EngineOptions(queue_offsets_given=True, committed_offsets_given=True)
@@ -52,8 +53,8 @@ class Owned:
     number: int = 0
     digested: bool = False
 
-    def __call__(self, batches: Batches, digest: TableDigest) -> TableRows:
-        """The rows of a task."""
+    def __call__(self, batches: Batches, digest: TableDigest, seen: RowsSeen) -> TableRows:
+        """The rows of a task; none that it takes is counted."""
         for grouped in _grouped(batches):
             for name, batch in self._made(grouped):
                 if name == OWNERSHIP.name:
