@@ -19,7 +19,7 @@ NOT_BY_DEFAULT := not (oracle or slow or bench)
 # Two workers; tests/conftest.py gives all tests that share a Spark session to one of them.
 SIDE_BY_SIDE := -n 2
 
-.PHONY: help setup demo test test-unit test-all test-catalogs test-sparks test-wheel oracle conformance fidelity degraded live collector calendar prometheus mutants notebook bench \
+.PHONY: help setup demo test test-unit test-all test-catalogs test-kills test-sparks test-wheel oracle conformance fidelity degraded live collector calendar prometheus mutants notebook bench \
   bench-full bench-check lint format dist docs lock site test-site clean
 
 help: ## Show this list
@@ -52,6 +52,9 @@ test-all: setup ## Run every test but the oracle, the slow ones too
 
 test-catalogs: setup ## Publish into Parquet, Delta and Iceberg tables, with their real jars (1 GB)
 	$(BIN)/python scripts/test_catalogs.py $(CATALOGS)
+
+test-kills: setup ## Kill a publishing process 30 times: make test-kills KILLS=30 SEED=1
+	KILLS=$(or $(KILLS),30) SEED=$(or $(SEED),1) $(BIN)/python -m pytest -q -s -m slow tests/spark/test_killed_publish.py
 
 test-sparks: setup ## Jobs, lines and Connect on other Sparks: make test-sparks SPARKS="3.5 4.3" (4 GB)
 	$(BIN)/python scripts/test_sparks.py $(SPARKS)

@@ -26,9 +26,11 @@ from rebalance_core.contracts.table import (
     TECHNICAL,
     rows_of_arrow,
 )
+from rebalance_core.contracts.time_ranges import TIME_RANGES
 from rebalance_core.engine.fan_out import GROUP
 from rebalance_core.engine.table_writer import GroupName, ReadWritten, batches_of_file
 from rebalance_core.engine.table_writer import reader_of as reader_here
+from rebalance_core.model.errors import InputRefused
 from rebalance_core.spark.hadoop_folder import HadoopPlace
 from rebalance_core.spark.spark_versions import arrow_of, context_of
 from rebalance_core.storage import run_folder as run_folders
@@ -182,10 +184,11 @@ def source_of(table: Table, frame: DataFrame) -> Source:
 
     Raises:
         InputRefused: Columns exist twice or non-null columns are missing; the message names all of
-            them.
+            them. A time is a TIMESTAMP_NTZ.
     """
     refuse_repeated_columns(table.name, frame.columns)
     refuse_missing_columns(table, frame.columns)
+    refuse_no_time_zone(table, frame)
     with_raw = RAW in frame.columns
 
     def read(batches: Batches) -> Iterator[ReadRows]:
@@ -196,6 +199,17 @@ def source_of(table: Table, frame: DataFrame) -> Source:
 
     extras = None if with_raw else unknown_names(table, frame.columns, TECHNICAL)
     return Source(table, frame, read, extras)
+
+
+def refuse_no_time_zone(table: Table, frame: DataFrame) -> None:
+    """Raise `InputRefused` for a time of a frame whose type has no time zone."""
+    times = {column.name for column in table.columns if column.type == "BIGINT"} & {*TIME_RANGES}
+    for field in frame.schema:
+        if field.name in times and field.dataType.typeName() == "timestamp_ntz":
+            raise InputRefused(
+                f"{table.name}.{field.name} is a TIMESTAMP_NTZ, which has no time zone; cast it to "
+                "TIMESTAMP while spark.sql.session.timeZone is its zone, or pass epoch milliseconds"
+            )
 
 
 def _names_in(lines: pa.Array) -> set[str]:

@@ -47,7 +47,13 @@ from rebalance_core.spark.framed_lines import FramedLines
 from rebalance_core.spark.ingest import collection_at, ingested_tables
 from rebalance_core.spark.plugins import in_tasks
 from rebalance_core.spark.read_tables import InputTables
-from rebalance_core.spark.sources import Batches, source_of, tasks_of_shuffles, unpacked
+from rebalance_core.spark.sources import (
+    Batches,
+    refuse_no_time_zone,
+    source_of,
+    tasks_of_shuffles,
+    unpacked,
+)
 from rebalance_core.spark.spark_versions import by_number
 
 SETTINGS = "settings"
@@ -314,17 +320,13 @@ def _types_of(name: str) -> dict[str, str]:
 
 def _refuse_wrong_columns(table: Table, frame: DataFrame) -> None:
     """Refuse a frame whose columns cannot have the contract's types, before any row is read."""
+    refuse_no_time_zone(table, frame)
     for field in frame.schema:
         column = next((c for c in table.columns if c.name == field.name), None)
         if column is None:
             continue
         kind, is_time = field.dataType, column.name in TIME_RANGES and column.type == "BIGINT"
         where = f"{table.name}.{column.name}"
-        if is_time and kind.typeName() == "timestamp_ntz":
-            raise InputRefused(
-                f"{where} is a TIMESTAMP_NTZ, which has no time zone; cast it to TIMESTAMP while "
-                "spark.sql.session.timeZone is its zone, or pass epoch milliseconds"
-            )
         if isinstance(kind, st.NullType) and not column.nullable:
             raise InputRefused(f"{where} is null in every row; the column needs {column.type}")
         if not _convertible(kind, column.type, is_time=is_time):

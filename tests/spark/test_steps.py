@@ -206,6 +206,10 @@ def test_what_a_frame_lacks_is_refused_before_anything_runs(spark: SparkSession)
         ),
         (lambda: epochs(events.withColumn("event_ms", no_zone)), "event_ms is a TIMESTAMP_NTZ"),
         (
+            lambda: InputTables(events.withColumn("event_ms", no_zone)).sources(),
+            "event_ms is a TIMESTAMP_NTZ",
+        ),
+        (
             lambda: epochs(events.withColumn("cluster", sf.lit(None))),
             "cluster is null in every row",
         ),
