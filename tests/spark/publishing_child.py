@@ -24,6 +24,7 @@ def main(folder: str, database: str, *runs: str) -> None:
         "spark.sql.warehouse.dir": f"{folder}/tables",
         "spark.sql.catalogImplementation": "hive",
         "spark.hadoop.javax.jdo.option.ConnectionURL": metastore,
+        "spark.sql.codegen.factoryMode": "FALLBACK",  # rows of `listTables` need code
     }
     settings = SESSION_SETTINGS | settings
     session = open_session("killed", master="local[2]", settings=settings)
