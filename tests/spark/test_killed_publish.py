@@ -97,10 +97,10 @@ def test_readers_see_the_old_night_or_the_new_one(tmp_path: Path) -> None:
         run_id: as_run(Path(shutil.copytree(made, tmp_path / run_id)), run_id, less)
         for less, run_id in enumerate(("f1" * 8, "f2" * 8))
     }
-    words = (tmp_path, "killed", *runs.values())
+    words = ("killed", *runs.values())
     draw, took, seen = random.Random(SEED), 0.0, list[str]()
     for turn in range(KILLS + 2):
-        child = Publisher(*words)
+        child = Publisher(tmp_path, *words)
         shown = json.loads(child.line() or "null")
         assert shown is not None, f"{turn}: it died by itself, see {tmp_path}/stderr.txt"
         found = {table: counts for table, counts in shown.items() if counts and table != "runs"}

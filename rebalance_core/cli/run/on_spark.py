@@ -130,7 +130,7 @@ class OnSpark(Backend):
             where = self.options.where
             return InputTables.from_catalog(self.session, database, where, warn=warn)
         remote = None if inputs else self.options.input
-        paths = {name: spark_location(path) for name, path in inputs.items()}
+        paths: dict[str, Any] = {name: spark_location(path) for name, path in inputs.items()}
         form = self.options.input_format
         return InputTables.read(self.session, remote, **paths, input_format=form)
 
