@@ -75,7 +75,7 @@ class Stage:
     def observed(self, counts: DataFrame) -> DataFrame:
         """Return a frame of counts whose sums Spark's listeners get under the description.
 
-        They are metrics of a `QueryExecution` (`DataFrame.observe`). The driver adds up the rows
+        They are metrics of a ``QueryExecution`` (`DataFrame.observe`). The driver adds up the rows
         themselves (`count`), because a metric is lost if the optimiser leaves out its node.
 
         Args:
