@@ -41,7 +41,7 @@ PLANNED = (
     "--strategy",
     "league",
 )
-OF_THE_RUN = ("arguments", "run_on", "seconds", "started_at", "versions")
+OF_THE_RUN = ("arguments", "run_on", "seconds", "stages", "started_at", "versions")
 """What of a record may differ."""
 TIMES = re.compile(
     r"Made by .* at <time.*?</time>|finished_seconds.*|\d+(\.\d+)? s (in pro|on Sp).*"
