@@ -269,7 +269,7 @@ def test_findings_of_several_clusters_name_their_own(
         assert f'rebalance_audit_verdict{{cluster="{cluster}",verdict="{word}"}} 1' in metrics
     assert not [line for line in metrics if "east, west" in line]
     page = (out / "report.html").read_text("utf-8")
-    assert '<span class="quiet">cluster</span> <bdi>east</bdi>' in page
+    assert "<small>cluster</small> <bdi>east</bdi>" in page
     record = json.loads((out / "_run.json").read_text())["audit"]
     assert set(record["clusters"]) == {"east", "west"}
 

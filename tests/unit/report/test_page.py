@@ -328,7 +328,7 @@ def test_findings_of_several_clusters_are_distinguished() -> None:
         place = page[page.index(f"<small>cluster</small> <bdi>{name}</bdi>") :]
         assert place[place.index("#group-") :].startswith(f'#group-g@{name}"')
         assert f"<h3><bdi>{name}</bdi> <bdi>g</bdi>" in page
-    assert '<span class="quiet">cluster</span>' not in render_page(busy_report())
+    assert "<small>cluster</small>" not in render_page(busy_report())
 
 
 @pytest.mark.parametrize("verdict", ["OK", "FINDINGS", "FAILED", "INCOMPLETE"])
