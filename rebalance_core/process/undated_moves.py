@@ -104,7 +104,7 @@ class UndatedMoves:
             of = self._of_topics[cluster]
             of |= {topic: (*of.get(topic, ()), span) for topic in topics}
         unseen_topics = {topic for of in self._of_topics.values() for topic in of}
-        self._subscribed = _subscribed(tables, unseen_topics)
+        self._subscribed = topics_of_groups(tables, unseen_topics)
 
     def diffs(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return rows of ``diffs`` with windows as wide as the uncertainty of their changes."""
@@ -324,7 +324,7 @@ def _without_a_line(tables: Mapping[str, pa.Table]) -> list[dict[str, Any]]:
     return rows
 
 
-def _subscribed(tables: Mapping[str, pa.Table], topics: set[str]) -> dict[Group, list[str]]:
+def topics_of_groups(tables: Mapping[str, pa.Table], topics: set[str]) -> dict[Group, list[str]]:
     """Return, in order, the topics of this set to which each group subscribes at any time."""
     stated = [of_types(tables["cluster_events"], (CONSUMER_JOIN, SUBSCRIBE))] if topics else []
     stated += [tables["consumer_groups"]] if topics and "consumer_groups" in tables else []

@@ -102,13 +102,19 @@ def test_a_strategy_that_is_named_and_not_known_makes_no_owners(named: str, *, l
         (("brokers/a/broker.log:1",), False, {"a": [LATE], "b": TORN}, False),
         (("brokers/a/broker.log:1",), False, {"a": [EARLY], "b": TORN}, False),
         (("brokers/a/broker.log:1",), False, {"a": [LATE], "b": [EARLY]}, True),
+        (("brokers/a/broker.log:1",), False, {"a": [LATE], "c": [EARLY]}, False),
     ],
 )
 def test_logs_that_may_lack_a_join_do_not_show_who_else_is_a_member(
     sources: tuple[str, ...], logs: dict[str, list[LogSpan]], *, listed: bool, left: bool
 ) -> None:
+    """The group's topic is on brokers a and b; members do not register with c."""
     of_event = {"event_ms": 1, "sequence": 0, "event_type": "CONSUMER_JOIN", "client_id": "x"}
+    of_event |= {"subscriptions": ["T"]}
     joins = [row_of("cluster_events", **of_event, source=source) for source in sources]
+    of_topic = {"event_ms": 0, "sequence": 0, "event_type": "TOPIC_CONFIG", "topic": "T"}
+    of_topic |= {"consumer_group": None}
+    joins += [row_of("cluster_events", **of_topic, broker_name=name) for name in "ab"]
     seen = [row_of("observed_members", observed_ms=1, source="s")] if listed else []
     tables = {
         "cluster_events": table_of("cluster_events", joins),
