@@ -11,7 +11,6 @@ from rebalance_core.audit import unknowns
 from rebalance_core.audit.dumps import number
 from rebalance_core.audit.group_snapshot import (
     BROKER,
-    AuditRun,
     ClusterSnapshot,
     Finding,
     Rule,
@@ -229,8 +228,7 @@ def find_stuck(cluster: ClusterSnapshot) -> Iterator[Finding]:
         if reason == "SWITCHED_OFF" and broker not in popped:
             continue  # it refuses pops, so no messages wait
         if reason in _WHY and (reason in _FINAL or _held_up(rows)):
-            last_ms = max(row["last_ms"] for row in rows)
-            finding = _as_of(cluster.run, _trouble(broker, reason, rows, passes), reason, last_ms)
+            finding = _as_of(cluster, _trouble(broker, reason, rows, passes), reason)
             explained |= {broker} if finding.last_ms is None and reason not in _FINAL else set()
             yield finding
     for broker, queues in sorted(_standing_queues(cluster, passes).items()):
@@ -254,14 +252,18 @@ def _standing_queues(
     return standing
 
 
-def _as_of(run: AuditRun, finding: Finding, reason: str, until_ms: int) -> Finding:
-    """Return the finding, uncertain if the broker's pop.log shows nothing of its last minute.
+def _as_of(cluster: ClusterSnapshot, finding: Finding, reason: str) -> Finding:
+    """Return the finding, uncertain if pop.log has no line on the revive service at the end.
 
-    A revive service that does not go on logs that at every pass, within seconds.
+    A service that stands logs so at every pass, within seconds.
     """
-    if finding.last_ms is not None or reason in _FINAL or until_ms + SETTLED_MS >= run.end_ms:
-        return finding
+    rows = (*cluster.facts["REVIVE_TROUBLE"], *cluster.facts["REVIVE_PASS"])
     broker = finding.broker_name or ""
+    until_ms = max(row["last_ms"] for row in rows if row["broker_name"] == broker)
+    if finding.last_ms is not None or reason in _FINAL:
+        return finding
+    if until_ms + SETTLED_MS >= cluster.run.end_ms:
+        return finding
     return replace(finding, unknown=unknowns.pop_log(broker).ended(until_ms))
 
 

@@ -104,6 +104,8 @@ def test_a_service_whose_log_ends_early_may_have_gone_on(until: float, *, known:
     (one,) = found_in_cluster(STUCK, rows, end=1_000)
     assert one.last_ms is None
     assert one.severity == (None if known else "INFO")
+    later = [*rows, trouble("TOO_SLOW", 800, 990)]
+    assert {one.severity for one in found_in_cluster(STUCK, later, end=1_000)} == {None}
     (lost,) = found_in_cluster(STUCK, [trouble("GIVEN_UP", 100, until)], end=1_000)
     assert lost.severity is None
 
