@@ -88,6 +88,16 @@ def client_log(folder: str) -> LogFile:
     return LogFile("rocketmq_client.log", folder, remedy)
 
 
+def client_unseen(client: str, at_ms: int) -> Unknown:
+    """Return the gap after the last sign of a client of the group."""
+    return Unknown(
+        LOG_ENDED,
+        client,
+        f"no file shows {client} as a client of the group after {utc(at_ms)}",
+        client_log(client).remedy,
+    )
+
+
 def offset_store(broker: str) -> LogFile:
     """Return the copies of a broker's consumerOffset.json."""
     remedy = f"Copy config/consumerOffset.json of {broker} every few minutes."

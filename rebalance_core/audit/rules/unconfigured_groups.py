@@ -80,14 +80,14 @@ def find_missing(group: GroupSnapshot) -> Iterator[Finding]:
         first_ms=min(begins),
         last_ms=over.at_ms if over else None,
         ended_by=over.shown_by if over else "",
-        unknown=_log_ended(last) if last and stopped and not group.members else None,
+        unknown=_unseen_since(last) if last and stopped and not group.members else None,
     )
 
 
-def _log_ended(last: ClientTopicFact | NoMemberListFact | NotInMemberListFact) -> Unknown:
-    """Return the gap after a client's last line about its group: it may have stopped then."""
+def _unseen_since(last: ClientTopicFact | NoMemberListFact | NotInMemberListFact) -> Unknown:
+    """Return the gap after a client's last sign of the group: it may have stopped then."""
     log = last["details"]["log"] if last["kind"] == "NO_MEMBER_LIST" else ""
-    return unknowns.client_log(last["client_id"] or log).ended(last["last_ms"])
+    return unknowns.client_unseen(last["client_id"] or log, last["last_ms"])
 
 
 def _is_present(group: GroupSnapshot) -> bool:

@@ -335,7 +335,7 @@ def test_a_client_whose_log_ended_before_the_collection_may_have_stopped() -> No
             (one,) = findings_of(MISSING, snapshot_of(topic(), facts=[last, dumped]))
             assert (one.unknown is None) == sure, until
         assert one.unknown is not None
-        assert f"the rocketmq_client.log of {host} that was collected ends" in one.unknown.why
+        assert f"no file shows {host} as a client of the group after" in one.unknown.why
 
 
 def test_configured_not_collected_or_just_begun() -> None:
