@@ -8,7 +8,7 @@ offsets; the clock is off if most of them exclude an offset of zero and agree on
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise, product
+from itertools import pairwise
 
 from rebalance_core.ingest.broker_folders import BrokerFolder
 from rebalance_core.ingest.clock_zones import PULLED_MS, nearest_zone
@@ -301,24 +301,43 @@ def _of_ends(
 ) -> Iterator[Spans]:
     """Yield the times that ends of queues allow: not after a group's first commit above the end.
 
-    Ends do not fall within `MOST_WIDE_MS`, unless the topic was created anew. A commit that has
-    been above an end all the time is a fault of the group.
+    A commit that has been above an end all the time is a fault of the group. Ends fall when a
+    broker loses a part of its store, or a topic is created anew; a broker for which a dump shows a
+    commit above the end beside it proves nothing, nor do commits of more than `MOST_WIDE_MS`
+    before.
     """
-    by_queue: dict[str, list[list[tuple[int, int]]]] = {}
+    dumps = list(dumps)
+    fallen = {broker for file in dumps for broker in _brokers_above_end(counted[file.name])}
+    by_queue: dict[str, list[tuple[list[int], list[int]]]] = {}
     for name, commits in lines.commits.items():
-        by_queue.setdefault(name.removeprefix(COMMIT).partition(" ")[2], []).append(commits)
+        queue = name.removeprefix(COMMIT).partition(" ")[2]
+        times, offsets = map(list, zip(*commits, strict=True))
+        if queue.rpartition(" ")[2] not in fallen and offsets == sorted(offsets):
+            by_queue.setdefault(queue, []).append((offsets, times))
     for file in dumps:
         at_ms = file.written_ms or 0
         for name, shown in counted[file.name].witnessed.items():
-            of_queue = by_queue.get(name.removeprefix(END), ()) if name.startswith(END) else ()
-            for commits, (_, end) in product(of_queue, shown):
-                offsets = [offset for _, offset in commits]
-                above = bisect_right(offsets, end)
-                if not 0 < above < len(commits) or offsets != sorted(offsets):
-                    continue
-                above_ms = commits[above][0]
-                if above_ms + MOST_WIDE_MS >= at_ms:
-                    yield _differences([(NEVER_MS, above_ms)], at_ms, 0, SECOND_MS)
+            if not name.startswith(END):
+                continue
+            (_, end), *_ = shown
+            above = [
+                times[place]
+                for offsets, times in by_queue.get(name.removeprefix(END), ())
+                if 0 < (place := bisect_right(offsets, end)) < len(offsets)
+            ]
+            first_ms = min(above, default=NEVER_MS)
+            if first_ms + MOST_WIDE_MS >= at_ms:
+                yield _differences([(NEVER_MS, first_ms)], at_ms, 0, SECOND_MS)
+
+
+def _brokers_above_end(shown: FileStats) -> Iterator[str]:
+    """Yield the brokers of queues with a commit above their end in the same answer."""
+    for name, ((_, offset), *_) in shown.witnessed.items():
+        if name.startswith(COMMIT):
+            queue = name.removeprefix(COMMIT).partition(" ")[2]
+            ((_, end), *_) = shown.witnessed.get(f"{END}{queue}", [(0, offset)])
+            if offset > end:
+                yield queue.rpartition(" ")[2]
 
 
 def _of_queues(

@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 
 from rebalance_core.audit.coverage import coverage_of
-from rebalance_core.ingest.collection import MODES, OFFSETS
+from rebalance_core.ingest.admin_clock import DUMPS, LogClocks, clocks_off
+from rebalance_core.ingest.collection import (
+    ADMIN,
+    BROKER_LOG,
+    MODES,
+    OFFSETS,
+    CollectedFile,
+)
+from rebalance_core.ingest.file_reader import FileStats
 from rebalance_core.ingest.in_process import ingest_collection
 from tests.recordings.tables import DATA, ingested_recording
 
@@ -134,3 +142,24 @@ def test_dumps_of_another_day_are_old_and_no_clock_is_off(tmp_path: Path) -> Non
 def test_whole_recordings_are_named_rightly() -> None:
     for recording in ("start-offsets", "nightly", "pathologies", "slave", "rocksdb"):
         assert named(ingested_recording(recording).tables) == [], recording
+
+
+@pytest.mark.parametrize(("committed", "off"), [(140, True), (200, False)])
+def test_a_store_that_lost_its_end_is_no_late_name(committed: int, *, off: bool) -> None:
+    """Every 5 s a commit of 10 more, to 200 at 50 s; three dumps after that show an end of 140."""
+    queues = [f"T {number} a" for number in range(4)]
+    log = CollectedFile("brokers/a/broker.log", BROKER_LOG, "a")
+    commits = [(5_000 * number, 100 + 10 * number) for number in range(11)]
+    stats = [FileStats(log.name, log.kind, witnessed={f"commit g {q}": commits for q in queues})]
+    dumps = []
+    for seconds in (55, 60, 65):
+        name = f"mqadmin/{1_000 * seconds}-consumerProgress-g.txt"
+        of_dump = CollectedFile(
+            name, ADMIN, written_ms=1_000 * seconds, arguments=("consumerProgress", "g")
+        )
+        shown = {f"commit g {q}": [(0, committed)] for q in queues}
+        shown |= {f"end {q}": [(0, 140)] for q in queues}
+        stats.append(FileStats(name, ADMIN, witnessed=shown))
+        dumps.append(of_dump)
+    clocks = LogClocks({}, {}, {}, frozenset())
+    assert (DUMPS in clocks_off([log, *dumps], stats, clocks)) is off
