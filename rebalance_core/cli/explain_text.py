@@ -19,7 +19,7 @@ from rebalance_core.explain.answer import (
 )
 from rebalance_core.explain.explainer import queue_text
 from rebalance_core.model.times import SECOND_MS, utc, utc_ms
-from rebalance_core.protocol.receive_waits import MAX_AWAIT_MS, NEARLY_ALL, ReceiveWait
+from rebalance_core.protocol.receive_waits import MAX_AWAIT_MS, NEARLY_ALL, GroupWait
 from rebalance_core.protocol.start_offset import STORED
 
 if TYPE_CHECKING:
@@ -228,7 +228,7 @@ def _sharing_lines(sharing: Sharers, now: Lists) -> Iterator[str]:
         yield from _receive_lines(sharing.receive)
 
 
-def _receive_lines(wait: ReceiveWait) -> Iterator[str]:
+def _receive_lines(wait: GroupWait) -> Iterator[str]:
     """Yield how long messages of the broker wait for a receive."""
     calls = f"{_clients(wait.clients)} with one call at a time"
     if wait.topics > 1:
@@ -241,9 +241,10 @@ def _receive_lines(wait: ReceiveWait) -> Iterator[str]:
     shares = f"half of the messages at most {half:.0f} s, 99 of 100 at most {most:.0f} s"
     receives = f"receives of {MAX_AWAIT_MS / SECOND_MS:g} s, a proxy's longest"
     if longest_ms is None:
+        by_chance = " or ".join(turns.value for turns in wait.turns)
         how_long = (
-            f"chance decides how long: its client takes {wait.turns.value} (empty {receives}; "
-            f"{shares})"
+            f"chance decides how long, as clients select {by_chance} (empty {receives}; {shares}; "
+            "there is no upper bound)"
         )
     else:
         how_long = (

@@ -15,7 +15,7 @@ from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.languages import JAVA
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.protocol import pop_start, start_offset
-from rebalance_core.protocol.receive_waits import ReceiveWait
+from rebalance_core.protocol.receive_waits import GroupWait
 from rebalance_core.strategies.config import Config
 from rebalance_core.strategies.formula import Formula, Question
 from rebalance_core.strategies.pop import WHOLE_BROKER, pop_formula, pops_whole_brokers
@@ -553,7 +553,7 @@ class Sharers:
     """Of the members."""
     figures: Mapping[str, int]
     """The row of pop_metrics, without its keys."""
-    receive: ReceiveWait | None
+    receive: GroupWait | None
     """How long messages of the queue's broker wait for SimpleConsumers behind proxies; None if no
     member is behind a proxy.
     """

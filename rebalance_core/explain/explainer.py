@@ -13,7 +13,7 @@ from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE
 from rebalance_core.model.group_settings import PROXY_REBALANCE
 from rebalance_core.model.languages import JAVA
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
-from rebalance_core.protocol.receive_waits import ReceiveWait, longest_waiting
+from rebalance_core.protocol.receive_waits import GroupWait, group_wait
 from rebalance_core.protocol.settling_windows import NOTIFIED_MS
 from rebalance_core.strategies.pop import WHOLE_BROKER
 
@@ -325,7 +325,7 @@ def _of_languages(settled: Settlement) -> Iterator[str]:
         )
 
 
-def _receive_wait(settled: Settlement, queue: MessageQueue) -> ReceiveWait | None:
+def _receive_wait(settled: Settlement, queue: MessageQueue) -> GroupWait | None:
     """Return the waits for messages of the queue's broker, with one call of each client."""
     receivers = [
         member
@@ -337,7 +337,7 @@ def _receive_wait(settled: Settlement, queue: MessageQueue) -> ReceiveWait | Non
         return None
     topics = min(len(member["subscriptions"] or [queue.topic]) for member in receivers)
     languages = {member["client_id"]: member["language"] for member in receivers}
-    return longest_waiting(queues, queue.broker_name, languages, max(1, topics))
+    return group_wait(queues, queue.broker_name, languages, max(1, topics))
 
 
 def _sharing_notes(

@@ -6,7 +6,7 @@ await duration. So a message at any other broker waits until the calls come roun
 has a request at every broker at all times, so that its messages do not wait.
 
 Not every client takes the queues in turn (`Turns`), so the language decides; begin with
-`longest_waiting`.
+`group_wait`.
 
 Upstream: ``SubscriptionLoadBalancer.takeMessageQueue`` and ``SimpleConsumerImpl.receive0`` (Java
 5.0.0 to 5.2.1), ``subscriptionLoadBalancer.TakeMessageQueue`` and ``defaultSimpleConsumer.Receive``
@@ -17,11 +17,11 @@ Upstream: ``SubscriptionLoadBalancer.takeMessageQueue`` and ``SimpleConsumerImpl
 
 from bisect import bisect_left
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
-from math import ceil, exp, lgamma, log, log1p
+from math import ceil, exp, lgamma, log, log1p, prod
 
-from rebalance_core.model.languages import GO, NODE_JS, PYTHON
+from rebalance_core.model.languages import GO, JAVA, NODE_JS, PYTHON
 
 MIN_AWAIT_MS, MAX_AWAIT_MS = 5_000, 20_000
 """ProxyConfig.grpcClientConsumerMinLongPollingTimeoutMillis and …Max…, from 5.1.0 on: a proxy waits
@@ -34,18 +34,19 @@ NEARLY_ALL = 0.99
 class Turns(Enum):
     """How a client selects topic and queue for its next call."""
 
-    IN_TURN = "topics in turn, and the queues of each"
+    IN_TURN = "topics in turn and the queues of each in turn"
     """Java's and C#'s clients, Python's to 5.1.1."""
-    RANDOM_TOPICS = "topics at random, the queues of each in turn"
+    RANDOM_TOPICS = "topics at random and the queues of each in turn"
     """Go's: it counts calls, but the topics that it counts through come from a map, whose order
     changes with every call. With one topic as `IN_TURN`."""
-    RANDOM_QUEUES = "topics in turn, queues at random"
+    RANDOM_QUEUES = "topics in turn and queues at random"
     """Python 5.1.2: a new selector, which begins anywhere, for every call."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReceiveWait:
-    """The waits for messages of one broker, while nothing comes at the others.
+    """The waits for messages of one broker, while nothing comes at the others and all clients
+    select alike.
 
     A receive is taken to return all that wait. Where more wait than it may return, the others wait
     for the next: with one message a receive, they waited up to 80 s for a Node client, instead of
@@ -74,10 +75,22 @@ class ReceiveWait:
         >>> ReceiveWait(4, 4).is_bounded, ReceiveWait(4, 4, turns=Turns.RANDOM_QUEUES).is_bounded
         (True, False)
         """
-        return not (
-            (self.turns is Turns.RANDOM_QUEUES and self.others > 0)
-            or (self.turns is not Turns.IN_TURN and self.topics > 1)
-        )
+        return self.effective_turns is Turns.IN_TURN
+
+    @property
+    def effective_turns(self) -> Turns:
+        """Return `Turns.IN_TURN` if chance has nothing to decide: between queues of one broker, or
+        with one topic.
+
+        >>> ReceiveWait(4, 0, topics=3, turns=Turns.RANDOM_QUEUES).effective_turns.name
+        'IN_TURN'
+        """
+        chooses = {
+            Turns.IN_TURN: False,
+            Turns.RANDOM_TOPICS: self.topics > 1,
+            Turns.RANDOM_QUEUES: self.others > 0,
+        }
+        return self.turns if chooses[self.turns] else Turns.IN_TURN
 
     @property
     def empty_calls(self) -> int | None:
@@ -132,9 +145,30 @@ class ReceiveWait:
         if self.empty_calls is None:
             return int(self._calls_until(unasked) * await_ms)
         longest = self.empty_calls * await_ms
-        own_calls = 1 if self.topics > 1 else self.own
-        round_ms = (self.empty_calls + own_calls / self.calls) * await_ms
-        return max(0, int(longest - round_ms * unasked))
+        return max(0, int(longest - self._round_calls(self.empty_calls) * await_ms * unasked))
+
+    def unasked_after(self, waited_ms: int, await_ms: int = MAX_AWAIT_MS) -> float:
+        """Return the probability that no client has asked for a message which waits this long.
+
+        The inverse of `within_ms`.
+
+        >>> ReceiveWait(own=4, others=4).unasked_after(60_000)
+        0.125
+        >>> ReceiveWait(own=4, others=4, clients=2).unasked_after(60_000)
+        0.015625
+        """
+        calls = waited_ms / await_ms
+        if self.empty_calls is None:
+            ended = int(calls)
+            before, after = self._unasked_by(ended), self._unasked_by(ended + 1)
+            alone = before - (calls - ended) * (before - after)
+        else:
+            alone = max(0.0, self.empty_calls - calls) / self._round_calls(self.empty_calls)
+        return float(alone**self.clients)
+
+    def _round_calls(self, empty_calls: int) -> float:
+        """Return how many calls, of those that wait one after the other, make a round."""
+        return empty_calls + (1 if self.topics > 1 else self.own) / self.calls
 
     def _calls_until(self, unasked: float) -> float:
         """Return after how many calls one client has left a message with this probability.
@@ -180,37 +214,95 @@ TURNS = {GO: Turns.RANDOM_TOPICS, PYTHON: Turns.RANDOM_QUEUES}
 proxy, so Python's is taken for the one whose messages wait longest."""
 
 
-def longest_waiting(
+@dataclass(frozen=True, slots=True)
+class GroupWait:
+    """The waits for messages of one broker, while all clients of a group receive side by side.
+
+    Attributes:
+        alike: at least one; the clients that select alike are in one. All have as many topics.
+    """
+
+    alike: tuple[ReceiveWait, ...]
+
+    @property
+    def clients(self) -> int:
+        """Return the number of all clients that receive."""
+        return sum(wait.clients for wait in self.alike)
+
+    @property
+    def topics(self) -> int:
+        """Return how many topics each client subscribes."""
+        return self.alike[0].topics
+
+    @property
+    def turns(self) -> tuple[Turns, ...]:
+        """Return how the clients select, each way once."""
+        return tuple(dict.fromkeys(wait.effective_turns for wait in self.alike))
+
+    @property
+    def empty_calls(self) -> int | None:
+        """Return the calls after which the first of the clients has asked the broker; None if
+        chance decides for all of them.
+
+        >>> group_wait({"a": 4, "b": 4}, "a", {"x": "PYTHON", "y": "JAVA"}).empty_calls
+        4
+        """
+        bounds = (wait.empty_calls for wait in self.alike)
+        return min((calls for calls in bounds if calls is not None), default=None)
+
+    def longest_ms(self, await_ms: int = MAX_AWAIT_MS) -> int | None:
+        """Return the longest wait, as `ReceiveWait.longest_ms` does; None if unbounded."""
+        return None if self.empty_calls is None else self.empty_calls * await_ms
+
+    def within_ms(self, share: float, await_ms: int = MAX_AWAIT_MS) -> int:
+        """Return within which time any client asks for this share of the messages.
+
+        A message is left if every client leaves it, each at its own place of its own round.
+
+        >>> queues = {"a": 4, "b": 4}
+        >>> group_wait(queues, "a", {"x": "JAVA"}).within_ms(0.99)
+        78400
+        >>> group_wait(queues, "a", {"x": "JAVA", "y": "PYTHON"}).within_ms(0.99)
+        57373
+        """
+        most = min(wait.within_ms(share, await_ms) for wait in self.alike)
+
+        def asked(waited_ms: int) -> float:
+            return -prod(wait.unasked_after(waited_ms, await_ms) for wait in self.alike)
+
+        return bisect_left(range(most), share - 1, key=asked)
+
+
+def group_wait(
     queues: Mapping[str, int],
     broker_name: str,
     languages: Mapping[str, str | None],
     topics: int = 1,
-) -> ReceiveWait:
+) -> GroupWait:
     """Return the waits for messages of one broker with one call of each client at a time.
-
-    If clients in several languages receive, those of one language whose wait is shortest: others
-    can only shorten it.
 
     Args:
         queues: readable queues of the topic by broker.
         broker_name: one of them.
-        languages: of the receiving clients, by client id; None is taken for Java.
+        languages: of the receiving clients, by client id, at least one; None is taken for Java.
         topics: that each client subscribes.
 
-    >>> longest_waiting({"a": 4, "b": 2}, "a", {"x": "NODE_JS"}).longest_ms()
+    >>> group_wait({"a": 4, "b": 2}, "a", {"x": "NODE_JS"}).longest_ms()
     20000
-    >>> longest_waiting({"a": 4, "b": 2}, "a", {"x": "GO", "y": "PYTHON"}).clients
-    1
+    >>> mixed = {"w": None, "x": "GO", "y": "RUST", "z": "PYTHON"}
+    >>> [wait.clients for wait in group_wait({"a": 4, "b": 2}, "a", mixed).alike]
+    [3, 1]
     """
-    others = sum(queues.values()) - queues[broker_name]
-    clients: dict[str, int] = {}
+    own = queues[broker_name]
+    others = sum(queues.values()) - own
+    alike: dict[ReceiveWait, int] = {}
     for language in languages.values():
-        clients[language or ""] = clients.get(language or "", 0) + 1
-    waits = []
-    for language, number in sorted(clients.items()):
-        asked = (queues[broker_name], others)
-        if language == NODE_JS:  # 1.0.8 keeps the queues whose id, not whose broker's, is 0
-            asked = (1, len(queues) - 1)
-        turns = TURNS.get(language, Turns.IN_TURN)
-        waits.append(ReceiveWait(*asked, clients=number, topics=topics, turns=turns))
-    return min(waits, key=lambda wait: wait.within_ms(NEARLY_ALL))
+        # Node's 1.0.8 keeps the queues whose id, not whose broker's, is 0
+        only_0 = language == NODE_JS and others > 0
+        asked = (1, len(queues) - 1) if only_0 else (own, others)
+        turns = TURNS.get(language or JAVA, Turns.IN_TURN)
+        wait = ReceiveWait(*asked, topics=topics, turns=turns)
+        wait = replace(wait, turns=wait.effective_turns)
+        alike[wait] = alike.get(wait, 0) + 1
+    waits = (replace(wait, clients=number) for wait, number in alike.items())
+    return GroupWait(tuple(sorted(waits, key=lambda wait: (wait.turns.name, -wait.others))))

@@ -19,8 +19,10 @@ from rebalance_core.model.verdicts import INFO
 from rebalance_core.protocol.receive_waits import (
     MAX_AWAIT_MS,
     NEARLY_ALL,
+    GroupWait,
     ReceiveWait,
-    longest_waiting,
+    Turns,
+    group_wait,
 )
 from rebalance_core.protocol.routes import DEFAULT_PERM, PERM_READ
 
@@ -44,7 +46,7 @@ def find_starving(group: GroupSnapshot) -> Iterator[Finding]:
         if not queues or not clients:
             continue
         broker = min(queues, key=lambda name: (queues[name], name))
-        wait = longest_waiting(queues, broker, clients, topics)
+        wait = group_wait(queues, broker, clients, topics)
         if wait.within_ms(NEARLY_ALL) >= LONG_MS:
             yield _starving(topic, broker, queues, wait)
 
@@ -60,21 +62,21 @@ def _readable(group: GroupSnapshot, topic: str) -> dict[str, int]:
     return {broker: queues for broker, queues in found.items() if queues}
 
 
-def _starving(topic: str, broker: str, queues: Mapping[str, int], wait: ReceiveWait) -> Finding:
+def _starving(topic: str, broker: str, queues: Mapping[str, int], wait: GroupWait) -> Finding:
     longest_ms = wait.longest_ms()
-    within_s = wait.within_ms(NEARLY_ALL) // SECOND_MS
+    within_s = round(wait.within_ms(NEARLY_ALL) / SECOND_MS)
     of_topics = f" and {wait.topics} topics each" if wait.topics > 1 else ""
     total = sum(queues.values())
     evidence = {
         "clients": str(wait.clients),
         "queues": str(total),
         "queues_of_the_broker": str(queues[broker]),
-        "turns": wait.turns.name,
+        "turns": ", ".join(turns.name for turns in wait.turns),
         "within_s": str(within_s),
         "await_s": str(MAX_AWAIT_MS // SECOND_MS),
     }
     if longest_ms is None:
-        how_long = f"at most {within_s} s in 99 of 100 cases, without any longest,"
+        how_long = f"at most {within_s} s in 99 of 100 cases (there is no upper bound)"
     else:
         longest_s = longest_ms // SECOND_MS
         how_long = f"up to {longest_s} s (99 of 100 at most {within_s} s)"
@@ -82,21 +84,25 @@ def _starving(topic: str, broker: str, queues: Mapping[str, int], wait: ReceiveW
     return Finding(
         f"A message of {topic} at {broker} waits {how_long} while no messages arrive elsewhere "
         "and each receive takes all that wait: a SimpleConsumer queries one broker per call, "
-        f"{_selection(queues, wait)}; here "
+        f"{_selections(queues, wait)}; here "
         f"{plural(wait.clients, 'client')} with one call at a time{of_topics} cover "
         f"{plural(total, 'queue')} of {plural(len(queues), 'broker')}.",
         evidence,
         topic=topic,
         broker_name=broker,
-        remedy=None if wait.is_bounded else BY_CHANCE,
+        remedy=BY_CHANCE if longest_ms is None else None,
     )
 
 
+def _selections(queues: Mapping[str, int], wait: GroupWait) -> str:
+    return " or ".join(_selection(queues, alike) for alike in wait.alike)
+
+
 def _selection(queues: Mapping[str, int], wait: ReceiveWait) -> str:
-    if not wait.is_bounded:
-        return wait.turns.value
+    if wait.effective_turns is not Turns.IN_TURN:
+        return f"selecting {wait.turns.value}"
     if wait.own + wait.others < sum(queues.values()):
-        return "going through only queue 0 of each broker, as Node's does"
+        return "going through only queue 0 of each broker, as the Node.js client does"
     return "going through the queues of the route"
 
 

@@ -12,25 +12,26 @@ from rebalance_core.protocol.receive_waits import (
     MAX_AWAIT_MS,
     MIN_AWAIT_MS,
     NEARLY_ALL,
+    GroupWait,
     ReceiveWait,
     Turns,
-    longest_waiting,
+    group_wait,
 )
 
 AWAIT_MS = 1_000
 TRIALS = 1_500
 
 
-def played(chance: random.Random, wait: ReceiveWait) -> list[float]:
+def played(chance: random.Random, *alike: ReceiveWait) -> list[float]:
     """The waits of messages of one broker at random moments, while every call waits in vain.
 
     Each client has its callers, which begin a call as soon as their last ended; the one whose call
     ends first began it first.
     """
-    queues = wait.own + wait.others
 
-    def asks() -> Iterator[bool]:
+    def asks(wait: ReceiveWait) -> Iterator[bool]:
         """Whether each next call of a client asks the topic at the broker."""
+        queues = wait.own + wait.others
         index = {topic: chance.randrange(queues) for topic in range(wait.topics)}
         for call in count(chance.randrange(wait.topics)):
             topic = call % wait.topics
@@ -42,15 +43,16 @@ def played(chance: random.Random, wait: ReceiveWait) -> list[float]:
                 queue = chance.randrange(queues)
             yield topic == 0 and queue < wait.own
 
-    def waits_for_one() -> float:
+    def waits_for_one(wait: ReceiveWait) -> float:
         ends = sorted(chance.random() * AWAIT_MS for _ in range(wait.calls))
-        answers = asks()
+        answers = asks(wait)
         if any(next(answers) for _ in ends):
             return 0.0
         begins = (end + AWAIT_MS * again for again in count() for end in ends)
         return next(begun for begun, asked in zip(begins, answers, strict=False) if asked)
 
-    return sorted(min(waits_for_one() for _ in range(wait.clients)) for _ in range(TRIALS))
+    clients = [wait for wait in alike for _ in range(wait.clients)]
+    return sorted(min(map(waits_for_one, clients)) for _ in range(TRIALS))
 
 
 @pytest.mark.parametrize(
@@ -74,6 +76,7 @@ def played(chance: random.Random, wait: ReceiveWait) -> list[float]:
         ReceiveWait(4, 4, turns=Turns.RANDOM_QUEUES),
         ReceiveWait(2, 6, topics=2, turns=Turns.RANDOM_QUEUES),
         ReceiveWait(4, 12, clients=2, calls=3, turns=Turns.RANDOM_QUEUES),
+        ReceiveWait(4, 0, topics=5, turns=Turns.RANDOM_QUEUES),
     ],
     ids=str,
 )
@@ -108,6 +111,72 @@ def test_a_share_that_chance_decides_is_no_larger_than_stated(wait: ReceiveWait,
         assert within <= (share + 0.06) * TRIALS, (share, seed)
 
 
+QUEUES = {"a": 2, "b": 3, "c": 3}
+
+
+@pytest.mark.parametrize("topics", [1, 2])
+@pytest.mark.parametrize(
+    "languages",
+    [
+        ("JAVA", "PYTHON"),
+        ("JAVA", "GO", "GO"),
+        ("PYTHON", "GO", "NODE_JS"),
+        (None, "RUST", *["PYTHON"] * 3),
+    ],
+    ids=str,
+)
+def test_clients_of_unlike_rules_receive_side_by_side(
+    languages: tuple[str | None, ...], topics: int, seed: int
+) -> None:
+    wait = group_wait(QUEUES, "a", {str(n): one for n, one in enumerate(languages)}, topics)
+    assert wait.clients == len(languages)
+    waits = played(random.Random(f"{seed} {wait}"), *wait.alike)
+    longest_ms = wait.longest_ms(AWAIT_MS)
+    assert longest_ms is None or waits[-1] <= longest_ms, seed
+    for share in (0.6, 0.9):
+        within_ms = wait.within_ms(share, AWAIT_MS)
+        within = sum(waited <= within_ms + 1 for waited in waits) / TRIALS
+        assert within >= share - 0.04, (share, seed)
+        if topics == 1 and within_ms > 0:
+            assert within <= share + 0.06, (share, seed)
+
+
+@pytest.mark.parametrize(
+    "languages",
+    [
+        ("JAVA", "JAVA", "GO", "GO"),
+        (None, None, "JAVA", "JAVA"),
+        ("JAVA", "GO", "DOTNET", "RUST"),
+    ],
+    ids=str,
+)
+def test_clients_of_one_rule_count_together(languages: tuple[str | None, ...]) -> None:
+    wait = group_wait({"a": 4, "b": 4}, "a", {str(n): one for n, one in enumerate(languages)})
+    assert wait == GroupWait((ReceiveWait(4, 4, clients=4),))
+    assert wait.within_ms(NEARLY_ALL) == ReceiveWait(4, 4, clients=4).within_ms(NEARLY_ALL)
+
+
+@pytest.mark.parametrize("language", ["GO", "PYTHON", "NODE_JS", "RUST"])
+def test_clients_of_one_broker_ask_it_with_every_call(language: str) -> None:
+    for topics in (1, 3):
+        wait = group_wait({"a": 4}, "a", {"x": language, "y": "JAVA"}, topics)
+        if language == "GO" and topics > 1:
+            assert len(wait.alike) == 2
+        else:
+            assert wait == GroupWait((ReceiveWait(4, 0, clients=2, topics=topics),))
+
+
+def test_one_client_that_asks_in_turn_bounds_the_wait_for_many_that_do_not() -> None:
+    languages = {str(n): "PYTHON" for n in range(20)}
+    queues = {"a": 1, "b": 15}
+    assert group_wait(queues, "a", languages).longest_ms() is None
+    with_java = group_wait(queues, "a", languages | {"x": "JAVA"})
+    assert with_java.longest_ms() == 15 * MAX_AWAIT_MS
+    assert with_java.within_ms(NEARLY_ALL) < group_wait(queues, "a", languages).within_ms(
+        NEARLY_ALL
+    )
+
+
 @dataclass(frozen=True)
 class Receive:
     """A recorded message: the receivers of its group, and how long it waited for them."""
@@ -123,12 +192,12 @@ class Receive:
     waited_ms: int
 
     @property
-    def wait(self) -> ReceiveWait:
+    def wait(self) -> GroupWait:
         language = "JAVA" if (self.language, self.release) == ("PYTHON", "5.1.1") else self.language
         languages = {str(n): language for n in range(self.clients)}
         queues = {"its broker": self.own, "the other": self.others}
-        wait = longest_waiting(queues, "its broker", languages, self.topics)
-        return replace(wait, calls=self.calls)
+        wait = group_wait(queues, "its broker", languages, self.topics)
+        return GroupWait(tuple(replace(alike, calls=self.calls) for alike in wait.alike))
 
     @property
     def is_inside(self) -> bool:

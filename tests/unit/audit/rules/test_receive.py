@@ -73,7 +73,7 @@ def of(language: str, client: str = "x", *topics: str) -> Event:
 
 def test_pythons_client_asks_queues_at_random() -> None:
     (one,) = findings_of(RULE, snapshot_of(*TWO, of("PYTHON"), settings=SIMPLE))
-    assert "waits at most 114 s in 99 of 100 cases, without any longest," in one.summary
+    assert "waits at most 114 s in 99 of 100 cases (there is no upper bound) while" in one.summary
     assert one.evidence["turns"] == "RANDOM_QUEUES"
     assert "longest_s" not in one.evidence
 
@@ -86,7 +86,7 @@ def test_gos_client_asks_topics_at_random() -> None:
     assert {one.evidence["turns"] for one in found} == {"RANDOM_TOPICS"}
     assert all("topics at random" in one.summary for one in found)
     (alone,) = findings_of(RULE, snapshot_of(*TWO, of("GO"), settings=SIMPLE))
-    assert alone.evidence["longest_s"] == "80"
+    assert (alone.evidence["longest_s"], alone.evidence["turns"]) == ("80", "IN_TURN")
 
 
 def test_nodes_client_asks_one_queue_of_each_broker() -> None:
@@ -98,5 +98,38 @@ def test_nodes_client_asks_one_queue_of_each_broker() -> None:
 
 
 def test_a_client_that_asks_in_turn_bounds_the_wait_for_the_others() -> None:
-    (one,) = findings_of(RULE, snapshot_of(*TWO, of("PYTHON"), of("JAVA", "y"), settings=SIMPLE))
-    assert (one.evidence["longest_s"], one.evidence["clients"]) == ("80", "1")
+    both = of("PYTHON"), of("JAVA", "y")
+    assert findings_of(RULE, snapshot_of(*TWO, *both, settings=SIMPLE)) == []
+    (one,) = findings_of(RULE, snapshot_of(*TWO, topic(broker="c"), *both, settings=SIMPLE))
+    assert (one.evidence["longest_s"], one.evidence["clients"]) == ("160", "2")
+    assert one.evidence["turns"] == "IN_TURN, RANDOM_QUEUES"
+    assert (
+        "going through the queues of the route or selecting topics in turn and queues at random; "
+        "here 2 clients with one call at a time cover 12 queues" in one.summary
+    )
+
+
+@pytest.mark.parametrize(
+    "languages",
+    [
+        ("JAVA", "JAVA", "GO", "GO"),
+        (None, None, "JAVA", "JAVA"),
+        ("JAVA", "GO", "DOTNET", "RUST"),
+    ],
+)
+def test_clients_that_select_alike_count_together(languages: tuple[str | None, ...]) -> None:
+    clients = [replace(join(f"c{n}"), language=one) for n, one in enumerate(languages)]
+    assert findings_of(RULE, snapshot_of(*TWO, *clients[:4], settings=SIMPLE)) == []
+    (two,) = findings_of(RULE, snapshot_of(*TWO, *clients[1:3], settings=SIMPLE))
+    assert two.evidence["clients"] == "2"
+    assert "(99 of 100 at most 64 s)" in two.summary
+
+
+def test_topics_of_one_broker_are_asked_in_turn() -> None:
+    names = [f"T{n}" for n in range(5)]
+    group = snapshot_of(*map(topic, names), of("PYTHON", "x", *names), settings=SIMPLE)
+    found = findings_of(RULE, group)
+    assert {(one.evidence["longest_s"], one.evidence["turns"]) for one in found} == {
+        ("80", "IN_TURN")
+    }
+    assert all("no upper bound" not in one.summary for one in found)
