@@ -29,6 +29,12 @@ NOT_SEEN = (
         "the metric `rocketmq_pop_revive_in_message_total`, or `enablePopLog=true` from then on",
     ),
     (
+        "how many receives of a group wait at a broker, and how many acknowledgements it received",
+        "pop.log adds up the waiting requests of all groups (`tmpTotalSize`); its "
+        "`PopBufferToStoreAck` counts what one pass of 200 wrote, of all groups too",
+        "the request `POLLING_INFO`, for which mqadmin has no command; `enablePopLog=true`",
+    ),
+    (
         "a popped message whose checkpoint or acknowledgement was lost (#7914, #10276, #9583), or "
         "that was delivered again although it was acknowledged (#7724)",
         "the broker logs single messages only with `enablePopLog=true`",
