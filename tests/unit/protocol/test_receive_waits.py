@@ -156,14 +156,11 @@ def test_clients_of_one_rule_count_together(languages: tuple[str | None, ...]) -
     assert wait.within_ms(NEARLY_ALL) == ReceiveWait(4, 4, clients=4).within_ms(NEARLY_ALL)
 
 
-@pytest.mark.parametrize("language", ["GO", "PYTHON", "NODE_JS", "RUST"])
-def test_clients_of_one_broker_ask_it_with_every_call(language: str) -> None:
-    for topics in (1, 3):
-        wait = group_wait({"a": 4}, "a", {"x": language, "y": "JAVA"}, topics)
-        if language == "GO" and topics > 1:
-            assert len(wait.alike) == 2
-        else:
-            assert wait == GroupWait((ReceiveWait(4, 0, clients=2, topics=topics),))
+@pytest.mark.parametrize("topics", [1, 3])
+@pytest.mark.parametrize("language", ["PYTHON", "NODE_JS", "RUST"])
+def test_clients_of_one_broker_differ_in_nothing(language: str, topics: int) -> None:
+    wait = group_wait({"a": 4}, "a", {"x": language, "y": "JAVA"}, topics)
+    assert wait == GroupWait((ReceiveWait(4, 0, clients=2, topics=topics),))
 
 
 def test_one_client_that_asks_in_turn_bounds_the_wait_for_many_that_do_not() -> None:
