@@ -27,14 +27,15 @@ class ArrowTables:
         paths: where a table was read from.
         unknown_columns: sorted names of unknown columns, which are ignored.
         state_end_ms: the end of the opening state whose rows are among them; None: there is none.
-        state_checked: whether the run that left the state checked these rows of it.
+        state_checked_queue_nums: the most queues of a topic for which the run that left the state
+            checked these rows of it; 0: they are not checked.
     """
 
     tables: Mapping[str, pa.Table]
     paths: Mapping[str, str] = field(default_factory=dict)
     unknown_columns: Mapping[str, list[str]] = field(default_factory=dict)
     state_end_ms: int | None = None
-    state_checked: bool = False
+    state_checked_queue_nums: int = 0
 
 
 def read_input_tables(

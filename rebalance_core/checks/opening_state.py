@@ -8,22 +8,27 @@ keep those that were their group's then.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.checks.conform import Issue
+from rebalance_core.checks.digest import TableDigest
 from rebalance_core.checks.input_tables import ArrowTables, read_input_tables
 from rebalance_core.contracts import EVIDENCE_TABLES, INPUT_TABLES, Table
 from rebalance_core.contracts.opening_state import EVIDENCE
-from rebalance_core.contracts.run_names import STATE, STATE_FOLDERS
+from rebalance_core.contracts.run_names import RUN_NAME, STATE, STATE_FOLDERS
 from rebalance_core.contracts.table import SOURCE
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.model.events import CONSUMER_JOIN
 from rebalance_core.storage.place import place_of
 from rebalance_core.storage.run_folder import Folder, counted_rows, find_run, read_run
+from rebalance_core.storage.store_answers import refusal
+from rebalance_core.version import LIBRARY_VERSION
 
 OF_STATE = "opening state"
 """The ``_source`` of its rows; readers give ``file:line`` instead."""
@@ -54,21 +59,29 @@ def state_folder(run: Folder) -> str:
         InputRefused: The run is not finished, is of another contract version, kept no events, or
             its tables are not as it wrote them.
     """
+    folders: list[Folder] = [run, *(run / name for name in STATE_FOLDERS)]
     try:
         job = read_run(run)["job"]
+        for folder in folders:
+            if _EVENTS in folder.names():
+                record = _record(folder)
+                if record is not None:
+                    counted_rows(folder, record, INPUT_TABLES)
+                return folder.url
     except InputRefused as error:
         raise InputRefused(f"--state: {error}") from error
-    folders: list[Folder] = [run, *(run / name for name in STATE_FOLDERS)]
-    for folder in folders:
-        if _EVENTS in folder.names():
-            record = find_run(folder)
-            if record is not None:
-                counted_rows(folder, record, INPUT_TABLES)
-            return folder.url
     raise InputRefused(
         f"--state {run.url}: the {job} run has no cluster_events; name a run of simulate, ingest "
         "or audit"
     )
+
+
+def _record(folder: Folder) -> dict[str, Any] | None:
+    """Return the record in a folder of tables, or None if it has none."""
+    try:
+        return find_run(folder)
+    except OSError as error:
+        raise refusal(error, f"{folder.url} cannot be read", InputRefused) from error
 
 
 def evidence_folder(run: Folder) -> Folder:
@@ -100,19 +113,44 @@ def with_state(inputs: ArrowTables, folder: str) -> ArrowTables:
         folder: As of `state_folder`.
 
     Raises:
-        InputRefused: The tables cannot be read or have no event.
+        InputRefused: The tables cannot be read, are not as the run wrote them or have no event.
     """
     state = dict(read_input_tables(folder).tables)
+    checked_queue_nums = _checked_queue_nums(state, place_of(folder))
     if _GROUPS in state:
         state[_EVENTS] = _with_settings(state[_EVENTS], state[_GROUPS])
     merged = {name: _marked(rows) for name, rows in state.items()}
     for name, rows in inputs.tables.items():
         merged[name] = pa.concat_tables([merged[name], rows]) if name in merged else rows
     end_ms = end_of(pc.max(state[_EVENTS]["event_ms"]).as_py(), folder)
-    record = find_run(place_of(folder))
-    # a simulation keeps only rows that it checked and used, each key once
-    checked = record is not None and record["job"] == "simulate"
-    return replace(inputs, tables=merged, state_end_ms=end_ms, state_checked=checked)
+    return replace(
+        inputs, tables=merged, state_end_ms=end_ms, state_checked_queue_nums=checked_queue_nums
+    )
+
+
+def _checked_queue_nums(state: Mapping[str, pa.Table], folder: Folder) -> int:
+    """Return for how many queues of a topic the run that left the state checked its rows, or 0 if
+    it did not check them as this version does.
+
+    A simulation keeps only rows that it checked and used, each key once.
+
+    Raises:
+        InputRefused: A table is not as the run wrote it.
+    """
+    record = _record(folder)
+    if record is None or record["job"] != "simulate":
+        return 0
+    if record["library_version"] != LIBRARY_VERSION:
+        return 0
+    for name, rows in state.items():
+        digest = TableDigest(INPUT_TABLES[name])
+        digest.add(rows)
+        if digest.result.digest != record["outputs"].get(name, {}).get("digest"):
+            raise InputRefused(
+                f"--state: {folder.url}: {name} is not as the run wrote it ({RUN_NAME}); copy the "
+                "folder again, or run the job again"
+            )
+    return int(record["config"]["limits"]["max_queue_nums"])
 
 
 def _with_settings(events: pa.Table, groups: pa.Table) -> pa.Table:

@@ -84,7 +84,7 @@ def check_tables(
             rows,
             max_queue_nums=max_queue_nums,
             state_end_ms=inputs.state_end_ms,
-            state_checked=inputs.state_checked,
+            state_checked=0 < inputs.state_checked_queue_nums <= max_queue_nums,
         )
         tables |= part.tables
         counts |= part.counts
@@ -110,7 +110,8 @@ def check_table(
         rows: Its rows, after those of the opening state.
         max_queue_nums: The most queues that a topic may have on a broker.
         state_end_ms: See `ArrowTables`.
-        state_checked: See `ArrowTables`; its rows are then compared only with those of the input.
+        state_checked: Whether the run that left the state checked its rows by the same limits; they
+            are then compared only with those of the input.
 
     Raises:
         InputRefused: columns that may not be null are missing.

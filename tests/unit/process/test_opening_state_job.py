@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -72,6 +73,42 @@ def test_a_state_that_lost_rows_is_refused(
     said = capsys.readouterr().err
     assert "its tables are not as the run wrote them" in said
     assert "committed_offsets has" in said
+
+
+def test_a_state_with_other_values_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--input", str(DATA / "join-leave" / "tables"), "--output"]
+    assert main("simulate", [*words, str(tmp_path / "one")]) == 0
+    (file,) = (tmp_path / "one" / STATE / "cluster_events").glob("*.parquet")
+    rows = pq.read_table(file)
+    place = rows.schema.get_field_index("client_id")
+    missing = pa.nulls(len(rows), rows.schema.field(place).type)
+    pq.write_table(rows.set_column(place, rows.schema.field(place), missing), file)
+    again = [*words, str(tmp_path / "two"), "--state", str(tmp_path / "one")]
+    assert main("simulate", again) == 4
+    assert "cluster_events is not as the run wrote it" in capsys.readouterr().err
+
+
+def test_a_state_whose_record_cannot_be_read_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--input", str(DATA / "join-leave" / "tables"), "--output"]
+    assert main("simulate", [*words, str(tmp_path / "one")]) == 0
+    (tmp_path / "one" / STATE / "_run.json").unlink()
+    (tmp_path / "one" / STATE / "_run.json").mkdir()
+    again = [*words, str(tmp_path / "two"), "--state", str(tmp_path / "one")]
+    assert main("simulate", again) == 4
+    assert "--state: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("most", "code"), [(65_536, 0), (2, 4)])
+def test_rows_of_a_state_meet_the_limits_of_the_run(tmp_path: Path, most: int, code: int) -> None:
+    """As on Spark, where every row of a state is checked again."""
+    words = ["--input", str(DATA / "join-leave" / "tables"), "--output"]
+    assert main("simulate", [*words, str(tmp_path / "one")]) == 0
+    again = [*words, str(tmp_path / "two"), "--state", str(tmp_path / "one")]
+    assert main("simulate", [*again, "--set", f"limits.max_queue_nums={most}"]) == code
 
 
 def test_a_run_without_events_is_no_state(tmp_path: Path) -> None:
