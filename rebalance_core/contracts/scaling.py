@@ -140,7 +140,7 @@ POLICY_SUMMARY = Table(
         late_messages_p99? DOUBLE the same
         pod_hours_p99? DOUBLE replicas x hours
         price? DOUBLE by --pod-hour-price and --late-price
-        on_front? BOOLEAN no policy but recorded has fewer pod hours and fewer late messages
+        on_front? BOOLEAN no policy has both fewer pod hours and fewer late messages, recorded aside
         within_budget? BOOLEAN 99 % of the futures keep --max-late and --max-pod-hours
         regret? DOUBLE price beyond that of the best policy of this world; recorded: may be below 0
         chosen BOOLEAN within the budgets, with the least largest regret over the worlds

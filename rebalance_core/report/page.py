@@ -273,25 +273,26 @@ def _compared(report: AuditReport) -> str:
     if not groups.total:
         return "The files name no group."
     online = groups.total - groups.offline
-    idle = f" {groups.offline:,} more have no member." if groups.offline else ""
+    idle = f" {groups.offline:,} more without a member." if groups.offline else ""
     if not online:
-        return f"No group is online: {groups.total:,} have no member."
+        return f"No group is online: {groups.total:,} without a member."
     if groups.differing:
         return (
             f"In {groups.differing:,} of {online:,} online groups the live owners differ from the "
             f"predicted owners.{idle}"
         )
     same = groups.equal + groups.shared
-    shared = f" ({groups.shared:,} share queues)" if groups.shared else ""
+    shared = f" ({groups.shared:,} with shared queues)" if groups.shared else ""
     if same == online:
         whole = "the online group" if online == 1 else f"all {online:,} online groups"
         return f"In {whole}{shared} the live owners are the predicted owners.{idle}"
     if not same:
         whole = "The online group" if online == 1 else f"None of the {online:,} online groups"
         return f"{whole} could {'not ' if online == 1 else ''}be compared.{idle}"
+    others = "the other" if online - same == 1 else f"the other {online - same:,}"
     return (
         f"In {same:,} of {online:,} online groups{shared} the live owners are the predicted "
-        f"owners; the other {online - same:,} could not be compared.{idle}"
+        f"owners; {others} could not be compared.{idle}"
     )
 
 

@@ -61,7 +61,7 @@ def test_shared_queues_count_in_the_load_of_a_member() -> None:
 
 def test_groups_that_share_queues_agree() -> None:
     shown = report(groups=GroupCounts(total=3, equal=1, shared=2))
-    assert "In all 3 online groups (2 share queues) the live owners are" in headline(shown)
+    assert "In all 3 online groups (2 with shared queues) the live owners are" in headline(shown)
     assert "could not be compared" not in headline(shown)
 
 
@@ -75,6 +75,9 @@ def test_groups_that_share_queues_agree() -> None:
             "None of the 2 online groups could be compare",
         ),
         (GroupCounts(total=3, equal=2, unknown=1), "In 2 of 3 online groups the live owners"),
+        (GroupCounts(total=3, equal=2, unknown=1), "the other could not be compared."),
+        (GroupCounts(total=1, offline=1), "No group is online: 1 without a member."),
+        (GroupCounts(total=2, equal=1, offline=1), " 1 more without a member."),
     ],
 )
 def test_the_headline_agrees_with_the_number_of_groups(groups: GroupCounts, expected: str) -> None:
