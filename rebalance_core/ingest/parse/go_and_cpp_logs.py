@@ -60,7 +60,7 @@ _OF_PASSES = {
     "do defaultConsumer, add a new mq failed, because lock failed": (
         "add a new mq failed, {}, because lock failed"
     ),
-    "do defaultConsumer, add new mq failed": "add new mq failed, {}",
+    "do defaultConsumer, add a new mq failed": "add new mq failed, {}",
 }
 """Go clients: a pass gives up or does not take over a queue, in the Java client's words."""
 _FETCH_FAILED = "fetch offset of mq from broker error"

@@ -149,7 +149,7 @@ def test_go_logs_it_with_fields(said: str) -> None:
     ("said", "reason"),
     [
         ("do defaultConsumer, add a new mq failed, because lock failed", "LOCK_FAILED"),
-        ("do defaultConsumer, add new mq failed", "NO_OFFSET"),
+        ("do defaultConsumer, add a new mq failed", "NO_OFFSET"),
     ],
 )
 def test_go_passes_do_not_take_over_a_queue_either(said: str, reason: str) -> None:
