@@ -124,12 +124,37 @@ def setting_at_end(group: GroupSnapshot, setting: Setting) -> dict[str, tuple[st
     return value_of
 
 
-def _new_value(changes: str, name: str) -> str | None:
-    """Return the value after the arrow of ``name: old → new`` among the changes."""
+def _values(changes: str, name: str) -> tuple[str, str] | None:
+    """Return the values before and after the arrow of ``name: old → new`` among the changes."""
     for change in changes.split(", "):
         what, _, values = change.partition(": ")
         if what == name:
-            return values.rpartition(" → ")[2]
+            old, _, new = values.rpartition(" → ")
+            return old, new
+    return None
+
+
+def _new_value(changes: str, name: str) -> str | None:
+    values = _values(changes, name)
+    return None if values is None else values[1]
+
+
+def _differ_since(group: GroupSnapshot, setting: Setting) -> int | None:
+    """Return when the brokers' values of a setting that differ at the end began to differ, epoch
+    ms; None: no logged change of equal values shows it.
+    """
+    values = {broker: value for broker, (value, _) in setting_at_end(group, setting).items()}
+    for change in sorted(group.facts["GROUP_UPDATED"], key=lambda fact: -fact["last_ms"]):
+        broker = change["broker_name"]
+        changed = _values(change["details"].get("changes", ""), setting.upstream)
+        if changed is None or broker not in values:
+            continue
+        old, new = changed
+        if values[broker] != new:
+            return None  # not all changes are logged
+        values[broker] = old
+        if len({*values.values()}) == 1:
+            return change["last_ms"]
     return None
 
 
@@ -258,21 +283,24 @@ def find_differing(group: GroupSnapshot) -> Iterator[Finding]:
     if is_system_group(group.consumer_group):
         return
     differing: list[str] = []
-    begins: list[int] = []
+    dated: list[str] = []
+    begins: list[int | None] = []
     for setting in SETTINGS:
         values = setting_at_end(group, setting)
         if setting is CONSUME_ENABLE or len({value for value, _ in values.values()}) < 2:
             continue  # GROUP_DISABLED has the first
         by_value = sorted((value, broker) for broker, (value, _) in values.items())
         shown = [f"{value} at {broker}" for value, broker in by_value]
+        since = _differ_since(group, setting)
         differing.append(f"{setting.upstream} is {listed(shown, 6)}")
-        begins += [since for _, since in values.values() if since is not None]
+        dated.append(differing[-1] + ("" if since is None else f", since {utc(since)}"))
+        begins.append(since)
     if differing:
-        dated = f", since {utc(max(begins))}" if begins else ""
+        known = [since for since in begins if since is not None]
         yield Finding(
-            f"Brokers have different settings for the group{dated}: {'; '.join(differing)}.",
+            f"Brokers have different settings for the group: {'; '.join(dated)}.",
             {"settings": "; ".join(differing)},
-            first_ms=max(begins, default=None),
+            first_ms=min(known) if len(known) == len(begins) else None,
         )
 
 

@@ -157,11 +157,46 @@ def test_settings_that_differ_between_brokers() -> None:
     assert "retryMaxTimes is 16 at a, 3 at b" in one.summary
     assert "consumeEnable" not in one.summary, "GROUP_DISABLED has it"
     assert "for the group: " in one.summary
-    changed = fact("GROUP_UPDATED", 40, broker_name="b", changes="retryMaxTimes: 16 → 3")
-    (one,) = findings_of(DIFFER, group(config("a"), config("b", retry_max_times=3), changed))
-    assert f"for the group, since {utc(ms(40))}: retryMaxTimes" in one.summary
     older = config("b", consume_timeout_minute="")
     assert findings_of(DIFFER, group(config("a"), older)) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "since_s"),
+    [
+        ((("b", 40, "16 → 3"),), 40),
+        # they differed before
+        ((("b", 90, "5 → 3"),), None),
+        ((("b", 40, "16 → 5"), ("b", 90, "5 → 3")), 40),
+        # the administrator changed both, and one of them twice
+        ((("a", 30, "5 → 16"), ("b", 40, "5 → 16"), ("b", 90, "16 → 3")), 90),
+        ((("a", 30, "3 → 16"), ("b", 20, "5 → 3")), 30),
+        # a change is not logged
+        ((("b", 40, "16 → 5"),), None),
+    ],
+)
+def test_settings_differ_since_the_change_of_equal_values(
+    changes: tuple[tuple[str, int, str], ...], since_s: int | None
+) -> None:
+    updates = [update(f"retryMaxTimes: {change}", at, broker) for broker, at, change in changes]
+    (one,) = findings_of(DIFFER, group(config("a"), config("b", retry_max_times=3), *updates))
+    since = None if since_s is None else ms(since_s)
+    dated = "" if since is None else f", since {utc(since)}"
+    assert one.summary.endswith(f"for the group: retryMaxTimes is 16 at a, 3 at b{dated}.")
+    assert one.first_ms == since
+
+
+def test_each_setting_that_differs_has_its_own_date() -> None:
+    own = {"retry_max_times": 3, "consume_timeout_minute": 9}
+    retries = update("retryMaxTimes: 16 → 3", 40, "b")
+    (one,) = findings_of(DIFFER, group(config("a"), config("b", **own), retries))
+    assert f"16 at a, 3 at b, since {utc(ms(40))}; consumeTimeoutMinute is" in one.summary
+    assert one.summary.endswith("15 at a, 9 at b.")
+    assert one.first_ms is None
+    minutes = update("consumeTimeoutMinute: 15 → 9", 90, "b")
+    (one,) = findings_of(DIFFER, group(config("a"), config("b", **own), retries, minutes))
+    assert one.summary.endswith(f"15 at a, 9 at b, since {utc(ms(90))}.")
+    assert one.first_ms == ms(40)
 
 
 def test_every_setting_of_the_table_is_collected() -> None:
