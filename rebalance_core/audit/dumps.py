@@ -14,7 +14,14 @@ from rebalance_core.protocol.client_libraries import ALI_ONS, GO, library_of
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.row_parts import Dumped, NamesQueue
-    from rebalance_core.contracts.rows import Fact, HeldQueueFact
+    from rebalance_core.contracts.rows import (
+        Fact,
+        FlowControlledFact,
+        HeldQueueFact,
+        OffsetIllegalFact,
+        QueueProgressFact,
+        StuckQueueFact,
+    )
 
 
 def may_assign(group: GroupSnapshot) -> bool:
@@ -49,6 +56,46 @@ def first_stated(fact: Fact) -> int:
 def last_stated(fact: Fact) -> int:
     """Return when the fact was last stated."""
     return fact["last_ms"]
+
+
+OnQueue = TypeVar(
+    "OnQueue", "StuckQueueFact", "FlowControlledFact", "OffsetIllegalFact", "QueueProgressFact"
+)
+
+
+def newest_of_queues(facts: Iterable[OnQueue]) -> dict[MessageQueue, OnQueue]:
+    """Return the newest fact of each queue."""
+    return {queue_of(fact): fact for fact in sorted(facts, key=last_stated)}
+
+
+def newest_answers(group: GroupSnapshot) -> dict[MessageQueue, QueueProgressFact]:
+    """Return the newest row of consumerProgress about each queue."""
+    return newest_of_queues(group.facts["QUEUE_PROGRESS"])
+
+
+def holder_address(answer: QueueProgressFact) -> str:
+    """Return the holder's address; empty: no holder, or the answer has no column for it."""
+    return answer["details"].get("client_ip") or ""
+
+
+def holders_at_end(group: GroupSnapshot) -> dict[MessageQueue, set[str]]:
+    """Return the members that hold each queue at the end: the owner by the ledger, and members that
+    the queue's newest dump shows, if it is as new as the owner's holding.
+    """
+    held: dict[MessageQueue, set[str]] = {}
+    since_ms: dict[MessageQueue, int] = {}
+    for row in group.owned:
+        if row["client_id"] is not None:
+            queue = queue_of(row)
+            held.setdefault(queue, set()).add(row["client_id"])
+            since_ms[queue] = max(row["from_ms"], since_ms.get(queue, 0))
+    members = {row["client_id"] for row in group.members}
+    for queue, rows in grouped(group.tables["observed_ownership"], queue_of).items():
+        newest_ms = max(map(seen_ms, rows))
+        shown = {row["client_id"] for row in rows if seen_ms(row) == newest_ms} & members
+        if shown and newest_ms >= since_ms.get(queue, 0):
+            held.setdefault(queue, set()).update(shown)
+    return held
 
 
 def fresh(

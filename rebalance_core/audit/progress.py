@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from rebalance_core.audit.dumps import last_stated, queue_of
+from rebalance_core.audit.dumps import holders_at_end, newest_of_queues, queue_of
 from rebalance_core.audit.group_snapshot import GroupSnapshot
 from rebalance_core.audit.offsets import BETWEEN_READS
-from rebalance_core.audit.subscriptions import is_broadcasting
+from rebalance_core.audit.subscriptions import all_known, is_broadcasting
+from rebalance_core.audit.topic_settings import configs, last_topics, readable_queues
 from rebalance_core.contracts.progress import (
     COMMIT_FELL,
     END_BELOW_COMMIT,
@@ -70,32 +71,59 @@ def progress_rows(group: GroupSnapshot) -> list[GroupQueueProgressRow]:
 
 
 def stands_still(row: GroupQueueProgressRow) -> bool:
-    """Return True if the commit of the queue does not move while its end grows."""
+    """Return True if files show that the commit of the queue does not move while its end grows.
+
+    Of queues whose end no file has, `stuck_in_cache` has those that stand still.
+    """
     return row["still_since_ms"] is not None
 
 
-def stuck_in_cache(group: GroupSnapshot) -> dict[MessageQueue, FlowControlledFact]:
+class FullCache(NamedTuple):
+    """A cache of the queue's holder that was full while the commit did not move.
+
+    Attributes:
+        client_id: The holder; None: its log does not name it.
+        since_ms: Since when both are shown, epoch ms.
+    """
+
+    client_id: str | None
+    since_ms: int
+
+
+def stuck_in_cache(group: GroupSnapshot) -> dict[MessageQueue, FullCache]:
     """Return the queues whose end no file has, and whose holder's log shows a standstill by itself.
 
-    Its commits of the queue are equal, and long after the first of them it still does not pull,
-    because its cache has messages beyond the commit: that shows what the end would show.
+    Its commits of the queue are equal, and between them it did not pull for as long as a standstill
+    takes, because its cache has messages beyond the commit: that shows what the end would show.
     """
-    newest = {
-        queue_of(fact): fact for fact in sorted(group.facts["FLOW_CONTROLLED"], key=last_stated)
-    }
+    facts = _of_holders(group)
+    newest = newest_of_queues(facts)
     stuck = {}
     for row in progress_rows(group) if newest else ():
-        since_ms, seen_ms, fact = (
+        waits_ms, seen_ms, fact = (
             row["waits_since_ms"],
             row["committed_ms"],
             newest.get(queue_of(row)),
         )
-        if fact is None or since_ms is None or seen_ms is None or row["end_offset"] is not None:
+        if fact is None or waits_ms is None or seen_ms is None or row["end_offset"] is not None:
             continue
+        since_ms = max(waits_ms, fact["first_ms"])
         until_ms = min(seen_ms, fact["last_ms"])
         if row["reason"] == NO_END and until_ms - since_ms >= STANDSTILL_MS:
-            stuck[queue_of(row)] = fact
+            stuck[queue_of(row)] = FullCache(fact["client_id"], since_ms)
     return stuck
+
+
+def _of_holders(group: GroupSnapshot) -> list[FlowControlledFact]:
+    """Return the flow control that holders at the end logged.
+
+    Where no file shows a member, as where a log is read alone, the log's client is the holder.
+    """
+    facts = group.facts["FLOW_CONTROLLED"]
+    if not facts or not group.tables["memberships"]:
+        return facts
+    held = holders_at_end(group)
+    return [fact for fact in facts if fact["client_id"] in held.get(queue_of(fact), ())]
 
 
 def falls_behind(row: GroupQueueProgressRow) -> bool:
@@ -159,14 +187,14 @@ def progress_of(group: GroupSnapshot) -> GroupProgress:
         return GroupProgress(UNKNOWN, UNCHANGED)
     if any(row["commit_rate"] for row in rows):
         return GroupProgress(MOVES)
-    return _of_quiet(rows)
+    return _of_quiet(group, rows)
 
 
-def _of_quiet(rows: Sequence[GroupQueueProgressRow]) -> GroupProgress:
+def _of_quiet(group: GroupSnapshot, rows: Sequence[GroupQueueProgressRow]) -> GroupProgress:
     """Return how a group gets on of which no commit was seen to move or to stand still."""
     read = [row for row in rows if row["committed"] is not None]
     if not read:
-        is_empty = bool(rows) and all(row["end_offset"] == 0 for row in rows)
+        is_empty = _are_empty(group, rows)
         return GroupProgress(IDLE) if is_empty else GroupProgress(UNKNOWN, NO_COMMIT)
     if any(map(_is_above_end, read)):
         return GroupProgress(UNKNOWN, END_BELOW_COMMIT)
@@ -178,3 +206,15 @@ def _of_quiet(rows: Sequence[GroupQueueProgressRow]) -> GroupProgress:
     if all(row["unread"] == 0 for row in read):
         return GroupProgress(MOVES if any(row["end_rate"] for row in read) else IDLE)
     return GroupProgress(UNKNOWN, SEEN_ONCE)
+
+
+def _are_empty(group: GroupSnapshot, rows: Sequence[GroupQueueProgressRow]) -> bool:
+    """Return whether every queue that the group may read is shown, and got no message ever."""
+    if not rows or any(row["end_offset"] != 0 for row in rows) or not all_known(group.members):
+        return False
+    shown = {queue_of(row) for row in rows}
+    for topic in last_topics(group):
+        queues = {MessageQueue(topic, *queue) for queue in readable_queues(group, topic)}
+        if not is_system_topic(topic) and not (configs(group, topic) and queues <= shown):
+            return False
+    return True

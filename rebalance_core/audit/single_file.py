@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rebalance_core.audit.confidence import borne_out
-from rebalance_core.audit.dumps import flag, number, queue_of
+from rebalance_core.audit.dumps import flag, holder_address, newest_answers, number, queue_of
 from rebalance_core.audit.finding_rows import finding_row
 from rebalance_core.audit.findings import rule_failed
 from rebalance_core.audit.group_snapshot import Finding, GroupSnapshot, Rule, grouped
@@ -110,6 +110,7 @@ class Cached:
     topic: str
     broker_name: str
     queue_id: int
+    client_id: str | None
     committed: int
     messages: int
 
@@ -216,12 +217,15 @@ def _held_back(group: GroupSnapshot) -> Iterator[HeldBack]:
 
 
 def _cached(group: GroupSnapshot) -> Iterator[Cached]:
-    for fact in sorted(group.facts["HELD_QUEUE"], key=queue_of):
+    held = sorted(
+        group.facts["HELD_QUEUE"], key=lambda fact: (queue_of(fact), fact["client_id"] or "")
+    )
+    for fact in held:
         details = fact["details"]
         count = number(details["cached_messages"], 0)
         if count > 0:
             committed = number(details["commit_offset"], 0)
-            yield Cached(*queue_of(fact), committed, count)
+            yield Cached(*queue_of(fact), fact["client_id"], committed, count)
 
 
 def _findings(group: GroupSnapshot) -> Iterator[FindingsBegun]:
@@ -236,7 +240,7 @@ def _findings(group: GroupSnapshot) -> Iterator[FindingsBegun]:
 
 def _without_holder(group: GroupSnapshot) -> Iterator[Finding]:
     """Yield the queues without a holder in an answer; if none has one, they may have readers."""
-    held = any(row["details"].get("client_ip") for row in group.facts["QUEUE_PROGRESS"])
+    held = any(map(holder_address, newest_answers(group).values()))
     for finding in unread(group, unowned_queues(group, Prediction(group), observations(group))):
         if held:
             yield replace(finding, remedy=ASK_MEMBERS)

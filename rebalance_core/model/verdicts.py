@@ -65,7 +65,8 @@ IDLE: Final = "IDLE"
 Progress = Literal["MOVES", "STANDS_STILL", "FALLS_BEHIND", "IDLE", "UNKNOWN"]
 PROGRESS: dict[Progress, str] = {
     MOVES: "the group reads: commits move, or nothing is unread",
-    STANDS_STILL: "the commit of a queue does not move while its end grows",
+    STANDS_STILL: "the commit of a queue does not move while its end grows or, where no file has "
+    "the end, while its holder's cache is full",
     FALLS_BEHIND: "more messages are unread than before: commits advance more slowly than ends",
     IDLE: "nothing is unread, and no message arrived",
     UNKNOWN: "the files do not show this, for the reason in `progress_reason`",

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from rebalance_core.audit.blocked_queues import blocked_queues
-from rebalance_core.audit.dumps import held_over_time, last_stated, number, queue_of, seen_ms
+from rebalance_core.audit.dumps import (
+    held_over_time,
+    holder_address,
+    holders_at_end,
+    last_stated,
+    newest_answers,
+    newest_of_queues,
+    number,
+    queue_of,
+    seen_ms,
+)
 from rebalance_core.audit.group_snapshot import (
     Finding,
     GroupSnapshot,
@@ -36,19 +46,9 @@ from rebalance_core.model.times import DAY_MS, MINUTE_MS, STANDSTILL_MS, utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING, Severity
 
 if TYPE_CHECKING:
-    from rebalance_core.contracts.rows import (
-        FlowControlledFact,
-        GroupQueueProgressRow,
-        OffsetIllegalFact,
-        QueueProgressFact,
-        StuckQueueFact,
-    )
+    from rebalance_core.contracts.rows import GroupQueueProgressRow
 
 Rows = Sequence["GroupQueueProgressRow"]
-OnQueue = TypeVar(
-    "OnQueue", "StuckQueueFact", "FlowControlledFact", "OffsetIllegalFact", "QueueProgressFact"
-)
-
 
 LOSS_NEAR_MS = DAY_MS
 """A group that will lose messages within a day loses them before the next night's audit."""
@@ -73,29 +73,37 @@ def find_standing_still(group: GroupSnapshot) -> Iterator[Finding]:
     if is_broadcasting(group):
         return
     held, cached = _held(group), stuck_in_cache(group)
-    still = [row for row in held if stands_still(row)]
-    stuck = [row for row in progress_rows(group) if queue_of(row) in cached]
-    if not still and not stuck:
+    since = {queue: full.since_ms for queue, full in cached.items()}
+    since |= {queue_of(row): at for row in held if (at := row["still_since_ms"]) is not None}
+    rows = [row for row in progress_rows(group) if queue_of(row) in since]
+    if not rows:
         return
     main = [row for row in held if not is_retry_topic(row["topic"])]
     whole = all(stands_still(row) or is_idle(row) for row in main) and any(map(stands_still, main))
-    by_cause = grouped([*still, *stuck], _Causes(group).cause_of)
-    holders = {queue: fact["client_id"] or "" for queue, fact in cached.items()}
-    holders |= {queue: _holder(answer) for queue, answer in _answered(group).items()}
+    causes = _Causes(group)
+    by_cause = grouped(rows, lambda row: causes.cause_of(row, since[queue_of(row)]))
+    holders = {queue: holder_address(answer) for queue, answer in newest_answers(group).items()}
+    holders |= {queue: full.client_id for queue, full in cached.items() if full.client_id}
     for cause, rows in by_cause.items():
         every = "every queue of the group that receives messages"
         which = every if whole and len(by_cause) == 1 else plural(len(rows), "queue")
         names = {row["client_id"] or holders.get(queue_of(row), "") for row in rows}
-        yield _stands_still(rows, which, cause, sorted(names - {""}), ERROR if whole else WARNING)
+        severity: Severity = ERROR if whole else WARNING
+        yield _stands_still(rows, since, which, cause, sorted(names - {""}), severity)
 
 
 def _stands_still(
-    rows: Rows, which: str, cause: Cause | None, holders: list[str], severity: Severity
+    rows: Rows,
+    since: Mapping[MessageQueue, int],
+    which: str,
+    cause: Cause | None,
+    holders: list[str],
+    severity: Severity,
 ) -> Finding:
-    since_ms = min(row["still_since_ms"] or row["waits_since_ms"] or 0 for row in rows)
+    since_ms = min(since[queue_of(row)] for row in rows)
     seen_ms = max(row["committed_ms"] or 0 for row in rows)
-    unread = sum(row["unread"] or 0 for row in rows)
-    no_end = all(row["unread"] is None for row in rows)
+    known = [unread for row in rows if (unread := row["unread"]) is not None]
+    unread = f"{'at least ' * (len(known) < len(rows))}{messages(sum(known))}" * bool(known)
     who = f" ({listed(holders, 3)})" if holders else ""
     single = len(rows) == 1
     why = f"; {cause.text}" if cause else "; no file shows why"
@@ -105,11 +113,11 @@ def _stands_still(
         f"The commit of {which} has not moved since {utc(since_ms)}, for "
         f"{lasting(seen_ms - since_ms)}, while messages arrive and a member holds "
         f"{'it' if single else 'them'}{who}: "
-        f"{'messages' if no_end else messages(unread)} unread in "
+        f"{unread or 'messages'} unread in "
         f"{listed(_offsets(rows), 5)}{why}.{deleted}",
         {
             "queues": listed(_names(rows)),
-            "unread": unread,
+            **({"unread": sum(known)} if len(known) == len(rows) else {}),
             "holders": listed(holders),
             "reason": cause.reason if cause else "unknown",
         },
@@ -133,7 +141,9 @@ def find_falling_behind(group: GroupSnapshot) -> Iterator[Finding]:
     unread = sum(row["unread"] or 0 for row in rows)
     before = sum(row["unread_before"] or 0 for row in rows)
     since_ms = min(row["unread_before_ms"] or 0 for row in rows)
-    cause = next(filter(None, map(_Causes(group).cause_of, rows)), None)
+    causes = _Causes(group)
+    found = (causes.cause_of(row, row["unread_before_ms"] or 0) for row in rows)
+    cause = next(filter(None, found), None)
     why = f" {cause.text[0].upper()}{cause.text[1:]}." if cause else ""
     losses_ms = [at_ms for row in rows if (at_ms := first_loss_ms(row)) is not None]
     lost_ms = min(losses_ms, default=None)
@@ -166,7 +176,7 @@ def find_never_committed(group: GroupSnapshot) -> Iterator[Finding]:
     if is_broadcasting(group):
         return
     offsets, since = Offsets(group), _held_since(group)
-    asked = _answered(group)
+    asked = newest_answers(group)
     rows = []
     for row in _held(group):
         queue = queue_of(row)
@@ -199,24 +209,11 @@ def _held(group: GroupSnapshot) -> list[GroupQueueProgressRow]:
 
     A consumerProgress alone names the address of a queue's holder, and no client id.
     """
-    held = {queue_of(row) for row in group.owned if row["client_id"] is not None}
-    listed_clients = {row["client_id"] for row in group.members}
-    for row in group.tables["observed_ownership"]:
-        if row["client_id"] in listed_clients:
-            held.add(queue_of(row))
-    if not listed_clients:
-        held |= {queue for queue, answer in _answered(group).items() if _holder(answer)}
+    held = {*holders_at_end(group)}
+    if not group.members:
+        answers = newest_answers(group)
+        held |= {queue for queue, answer in answers.items() if holder_address(answer)}
     return [row for row in progress_rows(group) if queue_of(row) in held]
-
-
-def _answered(group: GroupSnapshot) -> dict[MessageQueue, QueueProgressFact]:
-    """Return the newest row of consumerProgress about each queue."""
-    return _newest(group.facts["QUEUE_PROGRESS"])
-
-
-def _holder(answer: QueueProgressFact) -> str:
-    """Return the holder's address; empty: no holder, or the answer has no column for it."""
-    return answer["details"].get("client_ip") or ""
 
 
 def _held_since(group: GroupSnapshot) -> dict[MessageQueue, int]:
@@ -269,17 +266,21 @@ class _Causes:
         blocked = sorted(blocked_queues(group), key=lambda each: each.fact["last_ms"])
         self._blocked = {queue_of(each.fact): each.fact for each in blocked}
         self._refused = RefusedStarts(group)
-        self._flow = _newest(group.facts["FLOW_CONTROLLED"])
-        self._illegal = _newest(group.facts["OFFSET_ILLEGAL"])
+        self._flow = newest_of_queues(group.facts["FLOW_CONTROLLED"])
+        self._illegal = newest_of_queues(group.facts["OFFSET_ILLEGAL"])
         pulls = (f for f in group.facts["REQUEST_FAILED"] if f["details"]["request"] == PULL)
         self._failed = sorted(pulls, key=last_stated, reverse=True)
         self._addresses = group.run.addresses
         self._proxied = bool(group.run.proxies)
 
-    def cause_of(self, row: GroupQueueProgressRow) -> Cause | None:
-        """Return the cause of one queue, first a cause that no client can mend."""
+    def cause_of(self, row: GroupQueueProgressRow, since_ms: int) -> Cause | None:
+        """Return the cause of one queue, first a cause that no client can mend.
+
+        Args:
+            row: the queue.
+            since_ms: since when it is not read, epoch ms; a cause that ended before is none.
+        """
         queue, client_id = queue_of(row), row["client_id"]
-        since_ms = row["still_since_ms"] or row["unread_before_ms"] or 0
         if row["broker_name"] in self._refusing:
             return Cause(
                 f"the group is disabled at {listed(self._refusing)} (consumeEnable=false), and "
@@ -360,11 +361,6 @@ class _Causes:
         return waits or (blocked is not None and blocked["last_ms"] >= since_ms)
 
 
-def _newest(facts: Iterable[OnQueue]) -> dict[MessageQueue, OnQueue]:
-    """Return the newest fact of each queue."""
-    return {queue_of(fact): fact for fact in sorted(facts, key=last_stated)}
-
-
 def _offsets(rows: Iterable[GroupQueueProgressRow]) -> list[str]:
     """Return each queue with the offset at which its commit stands."""
     ordered = sorted(rows, key=queue_of)
@@ -383,8 +379,8 @@ STANDS_STILL = Rule(
     "COMMIT_STANDS_STILL",
     WARNING,
     f"For {STANDSTILL_MS // MINUTE_MS} minutes or more the commit of a queue has not moved while "
-    "its end grew, and a member holds the queue. ERROR if no queue of the group that receives "
-    "messages makes progress.",
+    "its end grew or, where no file has the end, its holder's cache was full; a member holds the "
+    "queue. ERROR if no queue of the group that receives messages makes progress.",
     "queue_progress; ownership, observed_ownership, GROUP_CONFIG, HELD_QUEUE, STUCK_QUEUE, "
     "FLOW_CONTROLLED, START_REFUSED, TOPIC_MISSING, "
     "REQUEST_FAILED, OFFSET_ILLEGAL",

@@ -180,8 +180,8 @@ def find_offline(group: GroupSnapshot) -> Iterator[Finding]:
     if any(row["observed_ms"] > since for row in listings.listed_members(group)):
         return
     if last is None and any(
-        fact["details"].get("client_ip") and fact["first_ms"] >= since
-        for fact in group.facts["QUEUE_PROGRESS"]
+        dumps.holder_address(answer) and answer["first_ms"] >= since
+        for answer in dumps.newest_answers(group).values()
     ):
         return  # members hold queues, though no list names them
     unseen = outsiders.unseen_reading(group)

@@ -376,8 +376,81 @@ def test_a_full_cache_shows_a_standstill_where_no_file_has_the_end() -> None:
     group = held(commits, [], facts=[held_back(880)])
     (one,) = findings_of(STILL, group)
     assert "a member holds it (x): messages unread in T a:0 at 70" in one.summary
-    assert (one.evidence["reason"], one.first_ms) == ("one message is not finished", ms(300))
+    assert one.evidence["reason"] == "one message is not finished"
+    assert one.first_ms == ms(310), "before, nothing shows that messages came"
+    assert "unread" not in one.evidence, "no file has the end"
     assert progress_of(group).word == "STANDS_STILL"
+
+
+def test_unread_messages_are_at_least_those_of_the_queues_with_an_end() -> None:
+    commits = [commit(n, 70, at=at) for n in range(2) for at in (300, 900)]
+    ends = [end(1, 90, at=400), end(1, 290, at=900)]
+    cause = fact("GROUP_CONFIG", 800, 1000, broker_name="a", consume_enable="false")
+    (one,) = findings_of(STILL, held(commits, ends, other=False, facts=[held_back(880), cause]))
+    assert "at least 220 messages unread in T a:0 at 70, T a:1 at 70" in one.summary
+    assert "unread" not in one.evidence
+
+
+def full(first: float, until: float, client_id: str = "x") -> Row:
+    return held_back(until) | {"first_ms": ms(first), "client_id": client_id}
+
+
+@pytest.mark.parametrize(
+    ("happened", "facts", "holder"),
+    [
+        # a burst fills the cache shortly before the second commit is seen
+        ((), [full(890, 895)], None),
+        # the holder left
+        ((leave("x", 500),), [full(310, 480)], None),
+        # another member holds the queue, and its own log has no full cache
+        ((leave("x", 500), join("y")), [full(310, 480)], None),
+        # and its cache was full for less than two minutes
+        ((leave("x", 500), join("y")), [full(310, 480), full(800, 880, "y")], None),
+        # the holder's cache counts, not the newest
+        ((), [full(310, 700), full(310, 880, "z")], "x"),
+        ((leave("x", 200), join("y")), [full(310, 880), full(320, 800, "y")], "y"),
+    ],
+)
+def test_only_the_cache_of_the_holder_at_the_end_shows_a_standstill(
+    happened: tuple[Any, ...], facts: list[Row], holder: str | None
+) -> None:
+    commits = [commit(0, 70, at=100), commit(0, 70, at=900)]
+    group = held(commits, [], *happened, facts=facts, other=False)
+    assert [one.evidence["holders"] for one in findings_of(STILL, group)] == [holder] * bool(holder)
+    assert (progress_of(group).word == "STANDS_STILL") == bool(holder)
+
+
+def test_a_dump_that_is_older_than_the_holding_shows_no_holder_at_the_end() -> None:
+    """From 400 on y holds queue 1, according to the ledger."""
+    commits = [commit(1, 70, at=100), commit(1, 70, at=900)]
+    of_x = full(410, 880) | {"queue_id": 1}
+    group = held(commits, [], join("y", at=400), facts=[of_x], other=False)
+    assert {row["client_id"] for row in group.owned if row["queue_id"] == 1} == {"y"}
+    where = {"topic": "T", "broker_name": "a", "queue_id": 1, "client_id": "x"}
+    for at, found in ((100, False), (800, True)):
+        shown = with_rows(group, observed_ownership=[{**where, "observed_ms": ms(at)}])
+        assert bool(findings_of(STILL, shown)) is found
+
+
+@pytest.mark.parametrize(
+    ("kind", "details"),
+    [
+        ("START_REFUSED", {"reason": "LOCK_FAILED"}),
+        ("OFFSET_ILLEGAL", {"asked": "30", "given": "35"}),
+        ("REQUEST_FAILED", {"request": "PULL", "reason": "timeout", "address": ""}),
+    ],
+)
+def test_a_cause_that_ended_before_does_not_explain_a_full_cache(
+    kind: str, details: dict[str, str]
+) -> None:
+    commits = [commit(0, 40, at=100), commit(0, 70, at=300), commit(0, 70, at=900)]
+    named: dict[str, Any] = {"topic": "T", "client_id": "x", "broker_name": "a", "queue_id": 0}
+    ended = fact(kind, 10, 20, times=3, log="h", **named, **details)
+    (one,) = findings_of(STILL, held(commits, [], facts=[held_back(880), ended]))
+    assert one.evidence["reason"] == "one message is not finished"
+    goes_on = ended | {"last_ms": ms(870)}
+    (one,) = findings_of(STILL, held(commits, [], facts=[held_back(880), goes_on]))
+    assert one.evidence["reason"] != "one message is not finished"
 
 
 @pytest.mark.parametrize(
@@ -426,13 +499,21 @@ def test_the_address_in_consumer_progress_is_a_holder_where_no_list_was_made() -
     assert one.client_id is None
     assert findings_of("OFFLINE_WITH_LAG", group) == []
     without = [row | {"details": row["details"] | {"client_ip": ""}} for row in answers]
-    unheld = snapshot_of(topic(read=2), facts=[*without, config], **offsets)
-    assert findings_of(STILL, unheld) == []
-    assert findings_of("OFFLINE_WITH_LAG", unheld) != []
+    for shown in (without, [answers[0], without[1]]):  # the newest answer counts
+        unheld = snapshot_of(topic(read=2), facts=[*shown, config], **offsets)
+        assert findings_of(STILL, unheld) == []
+        assert findings_of("OFFLINE_WITH_LAG", unheld) != []
+    came = snapshot_of(topic(read=2), facts=[without[0], answers[1], config], **offsets)
+    assert findings_of("OFFLINE_WITH_LAG", came) == []
 
 
 def test_a_topic_without_a_message_is_idle_and_a_commit_above_the_end_is_not() -> None:
-    assert progress_of(held([], [end(0, 0)], other=False)).word == "IDLE"
+    empty = [end(0, 0), end(1, 0)]
+    assert progress_of(held([], empty, other=False)).word == "IDLE"
+    for some in (empty[:1], [end(0, 0), end(1, 7)]):
+        assert progress_of(held([], some, other=False)) == ("UNKNOWN", "NO_COMMIT")
+    also = topic("U", read=1), join("y", "U")
+    assert progress_of(held([], empty, *also, other=False)) == ("UNKNOWN", "NO_COMMIT")
     above = held([commit(0, 900, at=900)], [end(0, 70, at=900)], other=False)
     assert progress_of(above) == ("UNKNOWN", "END_BELOW_COMMIT")
     flickers = held([commit(0, 100, at=900)], [end(0, 70, at=900)], other=False)
