@@ -25,10 +25,10 @@ _WORDS = {
 _REMEDIES = {
     LOCK_FAILED: "Find out which client keeps the order lock (STUCK_ORDER_LOCK) and restart it; a "
     "lock ends 60 s after its last renewal.",
-    NO_OFFSET: "Check in the client's log why there is no start offset (ConsumeFromWhere, an offset "
-    "store or a query that fails), and that the broker answers QUERY_CONSUMER_OFFSET.",
+    NO_OFFSET: "Check in the client's log why there is no start offset (ConsumeFromWhere, an "
+    "offset store or a query that fails), and that the broker answers QUERY_CONSUMER_OFFSET.",
     OFFSET_FAILED: "Check that the client reaches the broker's master and may read the group's "
-    "offsets; the exception is logged below.",
+    "offsets; the exception is logged below the line in the client's log.",
     TOPIC_MISSING: "Create the topic, or correct its name, namespace or the name servers of the "
     "client; check that topicRoute of the topic answers.",
 }
