@@ -342,16 +342,14 @@ def _group_texts(group: "GroupShown", pasted: PastedFile) -> Iterator[str]:
         span = f"from {utc(held.first_ms)} to {utc(held.last_ms)}"
         yield f"flow control of {counted(held.queues, 'queue')} {span}: {_FLOW[held.reason]}"
     if group.cached:
-        several = len({each.client_id for each in group.cached}) > 1
         names = ", ".join(
             f"{each.topic} {each.broker_name}:{each.queue_id} {each.messages:,} "
-            f"(commit {each.committed}{f' of {each.client_id}' * several})"
+            f"(commit {each.committed})"
             for each in group.cached[:QUEUES_SHOWN]
         )
         more = len(group.cached) - QUEUES_SHOWN
         also = f" and {more} more" if more > 0 else ""
-        whose = "clients' caches" if several else "client's cache"
-        yield f"unfinished messages in the {whose}: {names}{also}"
+        yield f"unfinished messages in the client's cache: {names}{also}"
     for refusal in group.refusals[:FINDINGS_SHOWN]:
         refused = "refused" if refusal.reason.startswith("CODE ") else "not answered"
         span = f"from {utc(refusal.first_ms)} to {utc(refusal.last_ms)}"

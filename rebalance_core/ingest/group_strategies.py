@@ -449,8 +449,8 @@ def assumed_of_departed(
         finding(
             "INGEST_ASSUMED",
             f"No file shows the strategy of {members} of {group} that left ({names}): "
-            f"{strategies.group}, which the others use, is assumed. With another one past owners "
-            "were others.",
+            f"{strategies.group} is assumed. If they used another strategy, the past owners shown "
+            "here are wrong.",
             "Collect the clients' logs, continue a night that shows these members (--state), or "
             "name the strategy in the collection's consumer_groups.jsonl.",
             consumer_group=group,

@@ -17,7 +17,7 @@ from rebalance_core.ingest.parse.json_tables import (
     object_of,
     read_document,
 )
-from rebalance_core.ingest.parse.offset_stores import Stated, read_store
+from rebalance_core.ingest.parse.offset_stores import KindAndFields, Stated, each_part, read_store
 from rebalance_core.model.request_mode import DEFAULT_SHARE_QUEUE_NUM, PULL_MODE, RequestMode
 from rebalance_core.model.times import SECOND_MS
 
@@ -199,10 +199,13 @@ def parse_message_request_mode_json(text: str, source: str) -> list[Fact | Unrea
 
 def _modes(key: str, value: Any) -> Stated:
     topic = name_of(key, "a topic of messageRequestModeMap")
-    for name, body in object_of(value, f"groups of {topic}").items():
+
+    def of_group(name: Any, body: Any) -> KindAndFields:
         group = name_of(name, f"a group of {topic}")
         mode = _mode(Entry(body, f"{group} of {topic}"), f"{group} of {topic}")
-        yield "request_mode", {"consumer_group": group, "topic": topic, "mode": str(mode)}
+        return "request_mode", {"consumer_group": group, "topic": topic, "mode": str(mode)}
+
+    return each_part(object_of(value, f"groups of {topic}"), of_group)
 
 
 def _mode(entry: Entry, what: str) -> RequestMode:

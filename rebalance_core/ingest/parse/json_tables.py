@@ -257,9 +257,7 @@ def object_of(value: Any, what: str) -> Mapping[Any, Any]:
     return value
 
 
-def entries(
-    table: Mapping[Any, Any], source: str, parse: Callable[[Any, Any], Iterator[Fact]]
-) -> Results:
+def entries(table: Mapping[Any, Any], source: str, parse: Callable[[Any, Any], Results]) -> Results:
     """Apply ``parse`` to each key and value of the table; yield an `Unread` for each it refuses."""
     for key, value in table.items():
         try:

@@ -3,9 +3,17 @@
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from rebalance_core.ingest.fact import BAD_ENTRY, BAD_NUMBER, Fact, Unread, Unreadable, shown
+from rebalance_core.ingest.fact import (
+    BAD_ENTRY,
+    BAD_NUMBER,
+    Fact,
+    Unread,
+    Unreadable,
+    shown,
+    unread,
+)
 from rebalance_core.ingest.parse.java_numbers import count_of, long_of
 from rebalance_core.ingest.parse.json_tables import (
     Entry,
@@ -14,15 +22,33 @@ from rebalance_core.ingest.parse.json_tables import (
     entries,
     name_of,
     object_of,
+    raw_entry,
     read_document,
     read_relaxed_json,
     table_of,
 )
 
-Stated = Iterator[tuple[str, Mapping[str, object]]]
-"""Kind and fields of each fact that one entry states."""
+
+class Refused(NamedTuple):
+    """A part of an entry that is refused alone, as one queue of a group's offsets.
+
+    Attributes:
+        key: The part's key.
+        value: Its value.
+        why: The refusal.
+    """
+
+    key: Any
+    value: Any
+    why: Unreadable
+
+
+KindAndFields = tuple[str, Mapping[str, object]]
+"""A fact that an entry states."""
+Stated = Iterator[KindAndFields | Refused]
+"""The facts that one entry states, and its parts that are refused."""
 EntryReader = Callable[[Any, Any], Stated]
-"""From an entry's key and value; raises `Unreadable`, and then nothing of the entry is used."""
+"""From an entry's key and value; raises `Unreadable` if nothing of the entry can be used."""
 
 
 def read_store(
@@ -56,9 +82,23 @@ def read_store(
     return read_document(text, source, facts)
 
 
+def each_part(parts: Mapping[Any, Any], read: Callable[[Any, Any], KindAndFields]) -> Stated:
+    """Read each part of an entry; one that is refused leaves the others as they are."""
+    for key, value in parts.items():
+        try:
+            yield read(key, value)
+        except Unreadable as why:
+            yield Refused(key, value, why)
+
+
 def _facts_of(table: Mapping[Any, Any], read: EntryReader, source: str) -> Results:
-    def facts(key: Any, value: Any) -> Iterator[Fact]:
-        return (Fact(kind, None, fields, source) for kind, fields in read(key, value))
+    def facts(key: Any, value: Any) -> Results:
+        for stated in read(key, value):
+            if isinstance(stated, Refused):
+                raw = raw_entry(key, {stated.key: stated.value})
+                yield unread(source, raw, stated.why)
+            else:
+                yield Fact(stated[0], None, stated[1], source)
 
     return entries(table, source, facts)
 
@@ -89,23 +129,23 @@ def parse_consumer_offset_json(text: str, source: str) -> list[Fact | Unread]:
 
 def _offsets(key: str, value: Any) -> Stated:
     kind, topic, group = _names(key)
-    for queue_id, offset in object_of(value, f"offsets of {key}").items():
-        yield (
-            kind,
-            {
-                "consumer_group": group,
-                "topic": topic,
-                "queue_id": count_of(queue_id, f"a queue id of {key}"),
-                "committed_offset": _commit_of(offset, f"the offset of {key}, queue {queue_id}"),
-            },
-        )
+
+    def of_queue(queue_id: Any, offset: Any) -> KindAndFields:
+        return kind, {
+            "consumer_group": group,
+            "topic": topic,
+            "queue_id": count_of(queue_id, f"a queue id of {key}"),
+            "committed_offset": _commit_of(offset, f"the offset of {key}, queue {queue_id}"),
+        }
+
+    return each_part(object_of(value, f"offsets of {key}"), of_queue)
 
 
 def _commit_of(value: Any, name: str) -> int:
     """Return a commit; -1 is what a client stores that has consumed nothing yet."""
     offset = long_of(value, name)
     if offset < NOTHING_CONSUMED:
-        raise Unreadable(BAD_NUMBER, f"{name} is {offset}; an offset is 0 or more")
+        raise Unreadable(BAD_NUMBER, f"{name} is {offset}; an offset is -1 or more")
     return offset
 
 
@@ -149,11 +189,14 @@ def _queues(key: str, value: Any) -> Stated:
     topic, _, group = name_of(key, "a key of table").partition("@")
     if not topic or not group:
         raise Unreadable(BAD_ENTRY, f"{shown(key)} is not <topic>@<group>")
-    for queue, body in object_of(value, f"queues of {key}").items():
+
+    def of_queue(queue: Any, body: Any) -> KindAndFields:
         what = f"{key}, queue {queue}"
         queue_id = count_of(queue, f"a queue id of {key}")
         names = {"consumer_group": group, "topic": topic, "queue_id": queue_id}
-        yield "order_info", {**names, **_order(Entry(body, what), what)}
+        return "order_info", {**names, **_order(Entry(body, what), what)}
+
+    return each_part(object_of(value, f"queues of {key}"), of_queue)
 
 
 def _order(entry: Entry, what: str) -> Mapping[str, object]:

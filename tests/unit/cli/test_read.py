@@ -252,6 +252,7 @@ def test_a_client_shows_the_messages_that_it_has_not_finished(reading: Reading) 
     assert "order_sync broker-c:1 3 (commit 668047)" in reading.text(str(file))[1]
     (group,) = reading.facts(str(file))[1]["files"][0]["groups"]
     assert [queue["messages"] for queue in group["cached"]] == [3, 3]
+    assert {queue["client_id"] for queue in group["cached"]} == {"10.41.3.1@1#9001"}
 
 
 def test_the_group_that_a_file_does_not_name(reading: Reading) -> None:

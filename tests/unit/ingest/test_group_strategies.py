@@ -97,6 +97,9 @@ def test_the_strategy_of_members_that_left_is_an_assumption_unless_a_file_shows_
     folder = without_names(tmp_path / "c", "strategies")
     assumed = of_departed(ingest_collection(folder))
     assert assumed == {"s-circle": "AVG_BY_CIRCLE", "s-hash": "CONSISTENT_HASH"}
+    findings = ingest_collection(folder).tables["findings"]
+    said = {row["summary"] for row in findings if row["consumer_group"] in assumed}
+    assert any("AVG_BY_CIRCLE is assumed. If they used another strategy," in text for text in said)
     rows = [{"consumer_group": group, "strategy": text} for group, text in assumed.items()]
     text = "\n".join(json.dumps({"cluster": "DefaultCluster"} | row) for row in rows)
     (folder / "consumer_groups.jsonl").write_text(text + "\n")

@@ -49,6 +49,8 @@ def test_what_is_none_is_refused() -> None:
     unknown = parse_message_request_mode_json(STORE.replace("PULL", "PUSH"), "f")
     assert codes(unknown) == ["BAD_ENTRY"]
     assert "mode of g2 of PopA is 'PUSH', not PULL or POP" in messages(unknown)[0]
+    others = [fact["consumer_group"] for fact in facts(unknown, "request_mode")]
+    assert others == ["g1", "g1"], "the other group of the topic is read"
     large = STORE.replace(":2,", f":{2**31},")
     assert codes(parse_message_request_mode_json(large, "f")) == ["BAD_NUMBER"]
     assert codes(parse_message_request_mode_json("{}", "f")) == ["WRONG_FILE"]

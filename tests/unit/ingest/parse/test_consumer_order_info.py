@@ -68,6 +68,10 @@ def test_what_is_none_is_refused() -> None:
     assert "'GFg-fifo' is not <topic>@<group>" in messages(no_group)[0]
     odd = store(o='"x"')
     assert codes(parse_consumer_order_info_json(odd, "f")) == ["BAD_NUMBER"]
+    queues = (f"{n}:{{{BODY.format(cm=0, o=o, ot='')}}}" for n, o in enumerate(('"x"', "150")))
+    results = parse_consumer_order_info_json(f'{{"table":{{"GF@g":{{{",".join(queues)}}}}}}}', "f")
+    assert codes(results) == ["BAD_NUMBER"]
+    assert [fact["queue_id"] for fact in facts(results, "order_info")] == [1], "it is read"
     assert codes(parse_consumer_order_info_json("{}", "f")) == ["WRONG_FILE"]
     assert codes(parse_consumer_order_info_json(store()[:60], "f")) == ["UNPARSABLE_DOCUMENT"]
 

@@ -72,10 +72,12 @@ def test_bad_numbers_are_refused_by_name() -> None:
 
 
 def test_a_negative_offset_is_refused_by_key_and_queue() -> None:
-    (refused,) = parse_consumer_offset_json(table('"T@G":{0:7,1:-5}'), "f")
-    assert isinstance(refused, Unread)
+    results = parse_consumer_offset_json(table('"T@G":{1:-5,0:7}'), "f")
+    assert [row["committed_offset"] for row in facts(results, "committed_offset")] == [7]
+    (refused,) = (result for result in results if isinstance(result, Unread))
+    assert '{"1": -5}' in refused.raw, "the other queue is read"
     assert refused.code == "BAD_NUMBER"
-    assert refused.message == "the offset of T@G, queue 1 is -5; an offset is 0 or more"
+    assert refused.message == "the offset of T@G, queue 1 is -5; an offset is -1 or more"
     # a client that has consumed nothing commits -1
     results = parse_consumer_offset_json(table('"T@G":{0:7,1:-1}'), "f")
     assert [row["committed_offset"] for row in facts(results, "committed_offset")] == [7, -1]
