@@ -114,7 +114,7 @@ def stuck_in_cache(group: GroupSnapshot) -> dict[MessageQueue, FullCache]:
     return stuck
 
 
-def _of_holders(group: GroupSnapshot) -> list[FlowControlledFact]:
+def _of_holders(group: GroupSnapshot) -> Sequence[FlowControlledFact]:
     """Return the flow control that holders at the end logged.
 
     Where no file shows a member, as where a log is read alone, the log's client is the holder.

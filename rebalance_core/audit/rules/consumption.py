@@ -102,7 +102,7 @@ def _stands_still(
 ) -> Finding:
     since_ms = min(since[queue_of(row)] for row in rows)
     seen_ms = max(row["committed_ms"] or 0 for row in rows)
-    known = [unread for row in rows if (unread := row["unread"]) is not None]
+    known = [row["unread"] for row in rows if row["unread"] is not None]
     unread = f"{'at least ' * (len(known) < len(rows))}{messages(sum(known))}" * bool(known)
     who = f" ({listed(holders, 3)})" if holders else ""
     single = len(rows) == 1
