@@ -266,7 +266,8 @@ class _Causes:
         blocked = sorted(blocked_queues(group), key=lambda each: each.fact["last_ms"])
         self._blocked = {queue_of(each.fact): each.fact for each in blocked}
         self._refused = RefusedStarts(group)
-        self._flow = newest_of_queues(group.facts["FLOW_CONTROLLED"])
+        flow = sorted(group.facts["FLOW_CONTROLLED"], key=last_stated, reverse=True)
+        self._flow = grouped(flow, queue_of)
         self._illegal = newest_of_queues(group.facts["OFFSET_ILLEGAL"])
         pulls = (f for f in group.facts["REQUEST_FAILED"] if f["details"]["request"] == PULL)
         self._failed = sorted(pulls, key=last_stated, reverse=True)
@@ -316,9 +317,10 @@ class _Causes:
                 "Find out what happened to the broker's store (COMMITS_ABOVE_END), then reset the "
                 "group's offsets there (resetOffsetByTime).",
             )
-        flow = self._flow.get(queue)
-        if flow is not None and flow["last_ms"] >= since_ms:
-            return Cause(*_FLOW[flow["details"]["reason"]])
+        for flow in self._flow.get(queue, ()):
+            known = flow["client_id"] is not None and client_id is not None
+            if flow["last_ms"] >= since_ms and not (known and flow["client_id"] != client_id):
+                return Cause(*_FLOW[flow["details"]["reason"]])
         return None
 
     def _failed_pull(self, row: GroupQueueProgressRow, since_ms: int) -> Cause | None:

@@ -420,6 +420,14 @@ def test_only_the_cache_of_the_holder_at_the_end_shows_a_standstill(
     assert (progress_of(group).word == "STANDS_STILL") == bool(holder)
 
 
+def test_the_full_cache_of_another_client_is_no_cause() -> None:
+    (one,) = findings_of(STILL, stuck(facts=[full(310, 880, "z")]))
+    assert one.evidence["reason"] == "unknown"
+    both = [full(310, 880, "z"), full(310, 800) | {"details": {"reason": "COUNT", "log": "h"}}]
+    (one,) = findings_of(STILL, stuck(facts=both))
+    assert one.evidence["reason"] == "slow listener", "of the holder, though it is older"
+
+
 def test_a_dump_that_is_older_than_the_holding_shows_no_holder_at_the_end() -> None:
     """From 400 on y holds queue 1, according to the ledger."""
     commits = [commit(1, 70, at=100), commit(1, 70, at=900)]
