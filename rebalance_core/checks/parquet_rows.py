@@ -5,7 +5,7 @@ A table may be read whole, or in pieces by several tasks: the rows are the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from urllib.parse import unquote
@@ -132,6 +132,37 @@ def pieces_of(path: str, files: Sequence[Location]) -> list[ParquetRows]:
             pieces.append(ParquetRows(file, size // metadata.num_row_groups, number, before))
             before += metadata.row_group(number).num_rows
     return pieces
+
+
+_NOT_OF_SPARK = {"TIME", "FLOAT16", "UUID", "INTERVAL"}
+_MOST_DIGITS = 38
+"""Of Spark's decimals."""
+
+
+def has_types_of_spark(path: str, files: Iterable[Location]) -> bool:
+    """Return True if Spark's Parquet reader has the types of all columns of all files.
+
+    It refuses a file for a single column, used or not, of timestamps in nanoseconds (which pandas
+    and pyarrow write), times of day, half floats, UUIDs or decimals of more than 38 digits.
+
+    Args:
+        path: What the table is called.
+        files: Those of the table, whose footers are read.
+
+    Raises:
+        InputRefused: A file is no Parquet.
+    """
+    with _refusing(path):
+        return all(_is_of_spark(_opened(place_of(file)).schema) for file in files)
+
+
+def _is_of_spark(schema: pq.ParquetSchema) -> bool:
+    for leaf in map(schema.column, range(len(schema))):
+        kind = leaf.logical_type
+        nanoseconds = kind.type == "TIMESTAMP" and '"nanoseconds"' in kind.to_json()
+        if nanoseconds or kind.type in _NOT_OF_SPARK or (leaf.precision or 0) > _MOST_DIGITS:
+            return False
+    return True
 
 
 @contextmanager

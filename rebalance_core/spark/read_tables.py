@@ -18,7 +18,12 @@ from pyspark.sql import functions as sf
 
 from rebalance_core.checks import text_lines, text_rows
 from rebalance_core.checks.conform import conform, refuse_missing_columns
-from rebalance_core.checks.parquet_rows import ParquetRows, ParquetTable, pieces_of
+from rebalance_core.checks.parquet_rows import (
+    ParquetRows,
+    ParquetTable,
+    has_types_of_spark,
+    pieces_of,
+)
 from rebalance_core.checks.table_files import (
     entries_of,
     format_of_table,
@@ -218,7 +223,6 @@ class InputTables:
         queue_offsets: str | None = None,
         committed_offsets: str | None = None,
         input_format: str | None = None,
-        by_spark: bool = False,
     ) -> InputTables:
         """Read the tables in ``path`` by name; paths passed for single tables take precedence.
 
@@ -227,9 +231,6 @@ class InputTables:
         part, RFC 4180 quoting, one record per line, and arrays as JSON text. Blank lines are
         skipped. Each frame has the contract columns and `TECHNICAL`. Frames are lazy, except that
         CSV headers and Parquet schemas are read at once.
-
-        Local Parquet is read by tasks of Python, which costs less, or with ``by_spark`` by Spark,
-        whose UI and listeners then know files, bytes and rows.
 
         Raises:
             InputRefused: a path does not exist, or a required table is missing or lacks columns.
@@ -241,20 +242,8 @@ class InputTables:
             "queue_offsets": queue_offsets,
             "committed_offsets": committed_offsets,
         }
-        locations = tables_in(spark, str(path), INPUT_TABLES) if path is not None else {}
-        locations |= {
-            name: str(path_of_table)
-            for name, path_of_table in paths.items()
-            if path_of_table is not None
-        }
-        for table in INPUT_TABLES.values():
-            if table.required and table.name not in locations:
-                files = () if path is None else _files(spark, str(path))
-                raise InputRefused(not_found(table, path, files))
-        read = {
-            n: read_table(spark, INPUT_TABLES[n], p, input_format, by_spark=by_spark)
-            for n, p in locations.items()
-        }
+        locations = located_inputs(spark, path, paths)
+        read = {n: read_table(spark, INPUT_TABLES[n], p, input_format) for n, p in locations.items()}
         frames: dict[str, Any] = {name: source.conformed for name, source in read.items()}
         return cls(**frames, paths=locations, read_from=read)
 
@@ -359,6 +348,29 @@ def tables_in(spark: SparkSession, folder: str, names: Iterable[str]) -> dict[st
     return {name: entry for name, entry in entries.items() if entry is not None}
 
 
+def located_inputs(
+    spark: SparkSession, folder: str | None, given: Mapping[str, str | None]
+) -> dict[str, str]:
+    """Return the path of every input table, by name.
+
+    Args:
+        spark: Any session.
+        folder: Has tables by name; None: no folder.
+        given: The wanted tables, with paths that take precedence.
+
+    Raises:
+        InputRefused: as of `tables_in`, or a required table is missing.
+    """
+    locations = tables_in(spark, str(folder), given) if folder is not None else {}
+    locations |= {name: str(path) for name, path in given.items() if path is not None}
+    for name in given:
+        table = INPUT_TABLES[name]
+        if table.required and name not in locations:
+            files = () if folder is None else _files(spark, str(folder))
+            raise InputRefused(not_found(table, folder, files))
+    return locations
+
+
 def read_table(
     spark: SparkSession,
     table: Table,
@@ -367,7 +379,15 @@ def read_table(
     *,
     by_spark: bool = False,
 ) -> Source:
-    """Return the table at a location; see `InputTables.read` for ``by_spark``.
+    """Return the table at a location.
+
+    Args:
+        spark: Any session.
+        table: The contract.
+        path: A file, or a folder of part files.
+        input_format: As in `InputTables.read`.
+        by_spark: Local Parquet is read by Spark, whose UI and listeners then know files, bytes and
+            rows, if its reader has the types; else by tasks of Python, which costs less.
 
     Raises:
         InputRefused: the table cannot be read, or differs from the record beside it.
@@ -381,8 +401,9 @@ def read_table(
     if kind is None or not files:
         return _nothing(spark, table)
     about = _about_rows(spark, path, kind)
-    if kind == "parquet" and _is_here(spark, path) and not by_spark:
-        local = [file.removeprefix("file://") for file in files]
+    local = [file.removeprefix("file://") for file in files]
+    by_spark = by_spark or not _is_here(spark, path)
+    if _is_local_parquet(spark, kind, files) and not (by_spark and has_types_of_spark(path, local)):
         return replace(parquet_source(spark, table, path, local), about_rows=about)
     try:
         read = {"json": json_source, "csv": csv_source, "parquet": parquet_frame}[kind]
@@ -396,6 +417,11 @@ def read_table(
         raise InputRefused(
             f"{path} cannot be read as {kind}: {[*lines[:1], *causes][-1]}"
         ) from error
+
+
+def _is_local_parquet(spark: SparkSession, kind: str, files: Iterable[str]) -> bool:
+    local = all(file.startswith("file:///") for file in files)
+    return kind == "parquet" and local and context_of(spark) is not None
 
 
 _BYTES_OF_ROW = {"json": 200, "csv": 100, "parquet": 10}

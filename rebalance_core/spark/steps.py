@@ -46,7 +46,7 @@ from rebalance_core.spark.checks import KeyTask, checked_chunks
 from rebalance_core.spark.framed_lines import FramedLines
 from rebalance_core.spark.ingest import collection_at, ingested_tables
 from rebalance_core.spark.plugins import in_tasks
-from rebalance_core.spark.read_tables import InputTables
+from rebalance_core.spark.read_tables import located_inputs, read_table
 from rebalance_core.spark.sources import (
     Batches,
     refuse_no_time_zone,
@@ -104,12 +104,14 @@ def read_events(spark: SparkSession, path: str, *, input_format: str | None = No
         InputRefused: The path does not exist, or a table lacks columns.
         UsageError: The format is unknown.
     """
-    if format_of(path) is not None:
-        read = partial(InputTables.read, spark, cluster_events=path)
-    else:
-        read = partial(InputTables.read, spark, path)
-    tables = read(input_format=input_format, by_spark=True)
-    return _with_settings(tables.cluster_events, tables.consumer_groups)
+    alone = format_of(path) is not None
+    given = {EVENTS: path if alone else None, GROUPS: None}
+    locations = located_inputs(spark, None if alone else path, given)
+    tables = {
+        n: read_table(spark, INPUT_TABLES[n], p, input_format, by_spark=True).conformed
+        for n, p in locations.items()
+    }
+    return _with_settings(tables[EVENTS], tables.get(GROUPS))
 
 
 def read_logs(

@@ -5,19 +5,23 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import closing
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PythonException
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
+from rebalance_core.checks.parquet_rows import has_types_of_spark
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.contracts.table import TECHNICAL
 from rebalance_core.model.errors import InputRefused, UsageError
 from rebalance_core.spark.checks import check_and_count
-from rebalance_core.spark.read_tables import InputTables
+from rebalance_core.spark.read_tables import InputTables, read_table
 from rebalance_core.spark.sources import source_of
 from tests.line_cases import BAD_TYPES, NOT_ONE_OBJECT
 from tests.tree import TREE
@@ -230,6 +234,46 @@ def test_parquet(spark: SparkSession, tmp_path: Path, by_spark: bool) -> None:
     assert unknown_columns(inputs) == {"cluster_events": ["other"]}
 
 
+NS = pa.timestamp("ns", "UTC")
+KINDS: dict[str, tuple[Any, pa.DataType, bool]] = {
+    "moment": (BIG, pa.timestamp("ms", "UTC"), True),
+    "nanoseconds": (BIG, NS, False),
+    "nanoseconds in a list": ([BIG], pa.list_(NS), False),
+    "time": (5, pa.time32("ms"), False),
+    "fine time": (5, pa.time64("us"), False),
+    "half": (np.float16(1), pa.float16(), False),
+    "digits": (Decimal(1), pa.decimal256(50), False),
+    "fewer digits": (Decimal(1), pa.decimal128(38), True),
+    "bytes": (b"ab", pa.binary(2), True),
+    "struct": ({"a": 1}, pa.struct({"a": pa.uint64()}), True),
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_parquet_with_types_that_spark_lacks_is_read_by_tasks(
+    spark: SparkSession, tmp_path: Path, name: str
+) -> None:
+    """In a column that the table does not have; the first part has none."""
+    value, kind, of_spark = KINDS[name]
+    folder = tmp_path / "cluster_events.parquet"
+    folder.mkdir()
+    event = pa.Table.from_pylist([EVENT])
+    with_other = event.append_column("other", pa.array([value], kind))
+    pq.write_table(with_other, folder / "part-0.parquet")
+    pq.write_table(event, folder / "part-1.parquet")
+    files = [*folder.iterdir()]
+    assert has_types_of_spark("events", files) == of_spark
+    read = read_table(spark, INPUT_TABLES["cluster_events"], str(folder), by_spark=True)
+    assert read.extras == ["other"]
+    assert ("Scan parquet" in plan_of(read.frame)) == of_spark
+    rows = read.conformed.collect()
+    assert sorted(row["_source"] for row in rows) == ["part-0.parquet:1", "part-1.parquet:1"]
+
+
+def plan_of(frame: DataFrame) -> str:
+    return str(frame._jdf.queryExecution().executedPlan().toString())
+
+
 def test_a_part_that_is_no_parquet_is_refused_by_the_task_that_reads_it(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -334,7 +378,7 @@ _READS = """
 import sys
 from pyspark.sql import SparkSession
 from rebalance_core.model.errors import InputRefused
-from rebalance_core.spark.read_tables import InputTables
+from rebalance_core.spark.read_tables import InputTables, read_table
 
 spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
 print("BEGUN", file=sys.stderr)

@@ -1,10 +1,12 @@
 """The steps from frame to frame: the rows of a simulation, and what each step refuses."""
 
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
@@ -62,6 +64,30 @@ def assert_equal(spark: SparkSession, made: Mapping[str, DataFrame], expected: A
         assert rows, name
         theirs = frame_of(spark, rows, LEDGER_TABLES[name].plain_ddl)
         assert_same_rows(of_ledger(name, frame), theirs)
+
+
+@pytest.mark.parametrize("first", ["ns", "ms"])
+def test_events_are_read_whatever_spark_thinks_of_the_files(
+    spark: SparkSession, tmp_path: Path, first: str
+) -> None:
+    """Times in nanoseconds, as pandas writes them; a table that the step does not use."""
+    events = read_input_tables(TABLES).tables["cluster_events"]
+    at = events.column_names.index("event_ms")
+    (tmp_path / "cluster_events").mkdir()
+    for number, unit in enumerate((first, "ns")):
+        kind = pa.timestamp(unit, "UTC")
+        times = events["event_ms"].cast(pa.timestamp("ms", "UTC")).cast(kind)
+        part = events.set_column(at, pa.field("event_ms", kind), times)
+        half = part.slice(number * 5, 5 if number == 0 else None)
+        pq.write_table(half, tmp_path / "cluster_events" / f"part-{number}.parquet")
+    shutil.copy(Path(TABLES) / "consumer_groups.jsonl", tmp_path)
+    (tmp_path / "queue_offsets.parquet").write_text("no Parquet")
+    (tmp_path / "committed_offsets.csv").write_text("cluster\n")
+    names = LEDGER_TABLES["epochs"].column_names
+    expected = epochs(read_events(spark, TABLES)).select(*names)
+    found = read_events(spark, str(tmp_path))
+    assert found.where("_source LIKE 'part-_.parquet:1'").count() == 2
+    assert_same_rows(epochs(found).select(*names), expected)
 
 
 def test_every_recording_gives_the_rows_of_the_replay(spark: SparkSession, tmp_path: Path) -> None:
