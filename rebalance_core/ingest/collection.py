@@ -539,7 +539,7 @@ def head_of(file: CollectedFile, place: FolderToRead, size: int) -> bytes:
         OSError: the store failed.
     """
     try:
-        return _unpacked(file, place.head(_SNIFFED if file.gzipped else size))[:size]
+        return _unpacked(file, place.head(SNIFFED if file.gzipped else size))[:size]
     except OSError as error:
         if is_of_store(error):
             raise
@@ -610,7 +610,7 @@ UNKNOWN_FILE, COPY_DIFFERS = "UNKNOWN_FILE", "COPY_DIFFERS"
 DOCUMENT_LIMIT = 64 * 1024**2
 """Maximum bytes of a store or dump; the largest real ones, of 100,000 topics, have some 30 MB."""
 INCOMPLETE_COPY = "INCOMPLETE_COPY"
-_SNIFFED = 64 * 1024
+SNIFFED = 64 * 1024
 """Bytes that identify a file (of a compressed log, the unpacked bytes)."""
 _TEXT_SNIFFED = 4096
 """Bytes that show whether a file is text; after a crash a log may end in NULs."""
@@ -935,7 +935,7 @@ class _LocalListing(_Listing):
                 )
             self._real = real
             with real.open("rb") as opened:
-                return status.st_size, opened.read(_SNIFFED)
+                return status.st_size, opened.read(SNIFFED)
         except OSError as error:
             return _refuse(name, "UNREADABLE_FILE", f"cannot be opened: {error.strerror or error}")
         except RuntimeError:  # Python before 3.13, for links that form a cycle
@@ -979,7 +979,7 @@ class _StoreListing(_Listing):
 
     def _head(self, name: str) -> bytes | OSError:
         try:
-            return (self.root / name).head(_SNIFFED) if self.sizes[name] else b""
+            return (self.root / name).head(SNIFFED) if self.sizes[name] else b""
         except OSError as error:
             if is_of_store(error):
                 raise

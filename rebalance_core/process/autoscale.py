@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -239,6 +239,7 @@ def _refused(table: str, rows: pa.Table, reasons: Iterable[str]) -> pa.Table:
 class OfferedTask:
     """`Work` that returns groups at rest with the observed end offsets of their queues."""
 
+    VERB: ClassVar[str] = "gather"
     groups: BucketGroups
 
     def __call__(
@@ -263,6 +264,7 @@ class ReplayTask:
         progress: as in `write_autoscale`.
     """
 
+    VERB: ClassVar[str] = "replay"
     asked: Asked
     groups: Sequence[ScaledGroup]
     pieces: Sequence[tuple[int, str]]

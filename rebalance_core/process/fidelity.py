@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 import pyarrow as pa
@@ -66,6 +66,7 @@ class FidelityTask:
     groups' rows.
     """
 
+    VERB: ClassVar[str] = "compare"
     groups: BucketGroups
     options: PropagationOptions
     logs: Logs

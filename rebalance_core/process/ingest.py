@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -93,6 +94,7 @@ class EvidenceRows:
         end_ms: The end of the collection.
     """
 
+    VERB: ClassVar[str] = "keep evidence"
     end_ms: int
 
     def __call__(self, parts: Iterable[Part], facts: NoFacts) -> TableRows:

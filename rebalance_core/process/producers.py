@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
@@ -148,6 +148,7 @@ class _SimulateTask:
     `ProducerStats`.
     """
 
+    VERB: ClassVar[str] = "simulate"
     model: ProducerModel
     variants: Mapping[str, Sequence[Variant]]
     progress: Progress | None = None
@@ -301,6 +302,7 @@ class _ClientRouting:
 class _ReplayTask:
     """`Work` that makes the rows of some clients; its facts are a `ProducerStats`."""
 
+    VERB: ClassVar[str] = "replay"
     options: ResultsOptions
     brokers: BrokerNames | None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from glob import escape
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -53,6 +53,7 @@ groups left out with the reasons.
 class DeployedTask:
     """`Work` that returns the groups of buckets at rest."""
 
+    VERB: ClassVar[str] = "gather"
     groups: BucketGroups
 
     def __call__(self, parts: Iterable[Part], facts: Made[DeployedGroup]) -> TableRows:
@@ -71,6 +72,7 @@ class RoundTask:
         progress: As in `run_search`.
     """
 
+    VERB: ClassVar[str] = "play"
     rollouts: Rollouts
     pieces: Sequence[Slice]
     progress: Progress | None = None

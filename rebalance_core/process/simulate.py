@@ -252,6 +252,7 @@ class RejectedTask:
         state_end_ms: As in `bucket_pass`.
     """
 
+    VERB: ClassVar[str] = "reject"
     options: SimulationOptions
     state_end_ms: int | None = None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -30,6 +30,7 @@ ROWS = "rows"
 class LoadTask:
     """`Work` that measures the messages that the groups of buckets must read."""
 
+    VERB: ClassVar[str] = "measure"
     groups: BucketGroups
 
     def __call__(self, parts: Iterable[Part], facts: Made[Load]) -> TableRows:

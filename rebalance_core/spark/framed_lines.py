@@ -8,11 +8,12 @@ from io import BytesIO
 from typing import BinaryIO
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 from pyspark.sql.types import IntegralType, StringType
 
 from rebalance_core.ingest import in_process
+from rebalance_core.ingest.collection import SNIFFED
 from rebalance_core.ingest.collection_settings import SETTINGS_NAME
 from rebalance_core.ingest.evidence_table import Pieces
 from rebalance_core.ingest.fact import Unreadable
@@ -22,8 +23,6 @@ from rebalance_core.spark.sources import rows_of
 
 COLUMNS = ("file", "number", "line")
 _TYPES = ("a string", "an integer", "a string")
-_HEAD_LINES = 1_000
-"""Lines that identify a file; a getBrokerConfig names the broker after some 230."""
 
 
 class FramedLines:
@@ -74,27 +73,37 @@ class FramedLines:
         return file
 
     def sizes(self) -> list[tuple[str, int]]:
-        """Return path and bytes of every file, sorted, at the cost of one pass over the lines.
+        """Return path and bytes of every file, sorted; one pass sorts the lines of each.
 
         Raises:
             InputRefused: A line has no file or no number, or a number stands twice in a file.
         """
-        octets = sf.sum(sf.octet_length("line") + 1)
-        first = sf.collect_list(sf.when(sf.col("turn") <= _HEAD_LINES, sf.struct("turn", "line")))
-        in_order = self.lines.selectExpr(
-            "*", "row_number() OVER (PARTITION BY file ORDER BY number) AS turn"
+        in_order = Window.partitionBy("file").orderBy("number")
+        octets = sf.coalesce(sf.octet_length("line"), sf.lit(0)) + 1
+        to_here = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+        placed = self.lines.select(
+            "*",
+            sf.sum(octets).over(to_here).alias("end"),
+            sf.rank().over(in_order).alias("rank"),
         )
-        unordered = sf.count("*") != sf.count_distinct("number")
-        columns = (octets.alias("octets"), first.alias("first"), unordered.alias("unordered"))
-        rows = rows_of(in_order.groupBy("file").agg(*columns))
+        head = sf.struct("end", sf.substring("line", 1, SNIFFED).alias("line"))
+        of_files = placed.groupBy("file").agg(
+            sf.max("end").alias("octets"),
+            sf.collect_list(sf.when(sf.col("end") - octets < SNIFFED, head)).alias("first"),
+            sf.count("*").alias("count"),
+            sf.count("number").alias("numbers"),
+            sf.sum("rank").alias("ranks"),
+        )
+        rows = rows_of(of_files)
         for row in rows:
             if row["file"] is None:
                 raise InputRefused("a line has no file")
-            if row["unordered"]:
+            count = row["count"]
+            if row["numbers"] < count or row["ranks"] < count * (count + 1) // 2:
                 raise InputRefused(
                     f"the lines of {row['file']} have no order: numbers are missing or repeated"
                 )
-            lines = [each["line"] for each in sorted(row["first"], key=lambda each: each["turn"])]
+            lines = [each["line"] for each in sorted(row["first"], key=lambda each: each["end"])]
             self._heads[row["file"]] = _joined(lines)
         return sorted((row["file"], int(row["octets"])) for row in rows)
 

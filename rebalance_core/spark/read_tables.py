@@ -243,7 +243,9 @@ class InputTables:
             "committed_offsets": committed_offsets,
         }
         locations = located_inputs(spark, path, paths)
-        read = {n: read_table(spark, INPUT_TABLES[n], p, input_format) for n, p in locations.items()}
+        read = {
+            n: read_table(spark, INPUT_TABLES[n], p, input_format) for n, p in locations.items()
+        }
         frames: dict[str, Any] = {name: source.conformed for name, source in read.items()}
         return cls(**frames, paths=locations, read_from=read)
 

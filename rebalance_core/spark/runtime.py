@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -40,7 +40,7 @@ from rebalance_core.spark.read_tables import read_table
 from rebalance_core.spark.routed_rows import ROUTED_DDL, routed_batch, routed_rows, routed_tables
 from rebalance_core.spark.sources import GivenTables, Inputs, reader_of, task_count
 from rebalance_core.spark.spark_versions import by_number
-from rebalance_core.spark.stages import Stage
+from rebalance_core.spark.stages import Stage, counted
 from rebalance_core.spark.task_tables import KeptTables, TaskTables, kept_tables, make_unwritten
 from rebalance_core.storage.place import Location
 
@@ -69,7 +69,8 @@ class TaskRows:
 
     def stage(self, work: Work[FactsT], done: list[StageRows] | None) -> Stage:
         """Return the stage that does the work, such as ``simulate 412 work units``."""
-        return Stage(f"{getattr(work, 'VERB', 'make tables')} {self.units}".rstrip(), done)
+        of = getattr(work, "__self__", work)  # of a method of a task
+        return Stage(f"{getattr(of, 'VERB', 'make tables')} {self.units}".rstrip(), done)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +120,7 @@ class KeptByTasks(Generic[FactsT]):
 class _EachPiece(Generic[PieceT, MadeT]):
     """`Work` that plays pieces by number."""
 
+    VERB: ClassVar[str] = "play"
     pieces: Sequence[PieceT]
     play: Callable[[PieceT], MadeT]
 
@@ -167,7 +169,7 @@ class SparkRuntime:
             )
             self.stages.append(
                 StageRows(
-                    f"read {len(collection.own_files):,} files",
+                    f"read {counted(len(collection.own_files), 'file')}",
                     sum(file.lines for file in read.stats),
                     sum(file.facts for file in read.stats),
                 )
@@ -203,7 +205,7 @@ class SparkRuntime:
 
     def numbers(self, count: int, tasks: int | None = None) -> TaskRows:
         """Return ranges of numbers; if ``tasks`` is None, Spark divides the range."""
-        return TaskRows(self.session.range(0, count, 1, tasks), _numbered, f"{count:,} pieces")
+        return TaskRows(self.session.range(0, count, 1, tasks), _numbered, counted(count, "piece"))
 
     def each(
         self,
@@ -228,8 +230,8 @@ class SparkRuntime:
     ) -> TaskRows:
         """Return the packed rows after one shuffle."""
         rows = routed_rows(checked, routing, copies, more_rejected)
-        units = f"{routing.units:,} work unit{'s' * (routing.units > 1)}"
-        return TaskRows(rows, routed_tables, units if routing.units else "")
+        units = counted(routing.units, "work unit") if routing.units else ""
+        return TaskRows(rows, routed_tables, units)
 
     def exchange(
         self,

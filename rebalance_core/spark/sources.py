@@ -207,8 +207,9 @@ def refuse_no_time_zone(table: Table, frame: DataFrame) -> None:
     for field in frame.schema:
         if field.name in times and field.dataType.typeName() == "timestamp_ntz":
             raise InputRefused(
-                f"{table.name}.{field.name} is a TIMESTAMP_NTZ, which has no time zone; cast it to "
-                "TIMESTAMP while spark.sql.session.timeZone is its zone, or pass epoch milliseconds"
+                f"{table.name}.{field.name} is a TIMESTAMP_NTZ, which has no time zone; pass epoch "
+                "milliseconds, or cast it to TIMESTAMP while spark.sql.session.timeZone is its "
+                "zone (in a catalog, name a view that casts it)"
             )
 
 

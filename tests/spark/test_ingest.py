@@ -13,7 +13,7 @@ from pyspark.sql import functions as sf
 from rebalance_core.contracts import COLLECTED_TABLES
 from rebalance_core.contracts.opening_state import EVIDENCE_FILES
 from rebalance_core.ingest.assumptions import Assumptions
-from rebalance_core.ingest.collection import Collection, open_collection
+from rebalance_core.ingest.collection import SNIFFED, Collection, open_collection
 from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.ingest.opening_evidence import OpeningEvidence, with_opening
 from rebalance_core.ingest.parse import log_blocks
@@ -349,6 +349,22 @@ def test_a_dump_of_a_frame_names_the_cluster_and_brokers(spark: "SparkSession") 
     lines = FramedLines(spark.createDataFrame(rows, "file string, number int, line string"), "")
     opened = open_collection(lines)
     assert (opened.settings.cluster, opened.dumped_brokers) == ("C", ("b-one",))
+
+
+@pytest.mark.parametrize("length", [10, 9_000, 3 * SNIFFED])
+def test_of_a_file_of_a_frame_the_driver_has_the_first_bytes(
+    spark: "SparkSession", length: int
+) -> None:
+    """No more of it, however long its lines are; a null line is an empty one."""
+    rows = [("a.txt", n, None if n == 1 else f"{n}" + "ä" * length) for n in range(2_000)]
+    text = "".join(f"{line or ''}\n" for _, _, line in rows).encode()
+    frame = spark.createDataFrame(rows[::-1], "file string, number int, line string")
+    lines = FramedLines(frame.where(f"number < {max(4, 600_000 // length)}"), "")
+    ((name, size),) = lines.sizes()
+    assert (name, size) == ("a.txt", len((lines / name).read_bytes()))
+    head = (lines / name).head(size)
+    assert head[:SNIFFED] == text[:size][:SNIFFED]
+    assert min(size, SNIFFED) <= len(head) <= 4 * SNIFFED
 
 
 @pytest.mark.skipif(pyspark.__version__ < "4", reason="from Spark 4.0 on")
