@@ -146,7 +146,7 @@ def test_the_ledger_reads_back_and_its_record_shows_the_rows(run_on: Words, outp
     assert record(output)["run_on"] == run_on[-1]
     stages = record(output)["stages"]
     assert [stage["stage"].split()[0] for stage in stages] == (
-        ["check", "reject", "simulate"] if run_on[-1] == "spark" else []
+        ["check", "make", "simulate"] if run_on[-1] == "spark" else []
     )
     for stage in stages[-1:]:
         rows = sum(table["rows"] for table in record(output)["outputs"].values())

@@ -192,7 +192,7 @@ def test_jobs_are_described(spark: SparkSession, tmp_path: Path) -> None:
             sum(table.rows for table in written.tables.values()),
         ),
     ]
-    assert list(runtime.each([1, 2], str)) == ["1", "2"]
+    assert list(runtime.each([Path("a"), Path("b")], str)) == ["a", "b"]
     assert runtime.stages[2:] == [StageRows("play 2 pieces", 0, 0)]
     plans = spark._jsparkSession.sharedState().statusStore().executionsList()
     observed = [plans.apply(number).physicalPlanDescription() for number in range(plans.size())]
