@@ -91,18 +91,18 @@ def evidence_folder(run: Folder) -> Folder:
         InputRefused: The run is not finished, is of another contract version, kept none, or its
             tables are not as it wrote them.
     """
+    folder: Folder = run / STATE
     try:
         job = read_run(run)["job"]
+        if EVIDENCE.name in folder.names():
+            counted_rows(folder, read_run(folder), EVIDENCE_TABLES)
+            return folder
     except InputRefused as error:
         raise InputRefused(f"--state: {error}") from error
-    folder: Folder = run / STATE
-    if EVIDENCE.name not in folder.names():
-        raise InputRefused(
-            f"--state {run.url}: the {job} run has no evidence; name a run of ingest, or an audit "
-            "with --collection and without --redact-clients"
-        )
-    counted_rows(folder, read_run(folder), EVIDENCE_TABLES)
-    return folder
+    raise InputRefused(
+        f"--state {run.url}: the {job} run has no evidence; name a run of ingest, or an audit "
+        "with --collection and without --redact-clients"
+    )
 
 
 def with_state(inputs: ArrowTables, folder: str) -> ArrowTables:

@@ -23,7 +23,7 @@ from rebalance_core.process.undated_moves import topics_of_groups
 Group = tuple[str, str]
 
 _GROUP = ("cluster", "consumer_group")
-_JOIN = (*_GROUP, "event_type", "client_id", "message_model", "rebalance_mode", "source")
+_JOIN = (*_GROUP, "event_type", "client_id", "message_model", "rebalance_mode")
 _SETTINGS = (*_GROUP, "message_model", "rebalance_mode", "strategy")
 _FOUND = (*_GROUP, "rule_id", "evidence")
 STRATEGY_UNKNOWN = "INGEST_STRATEGY_UNKNOWN"

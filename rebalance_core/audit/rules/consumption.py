@@ -103,7 +103,9 @@ def _stands_still(
     since_ms = min(since[queue_of(row)] for row in rows)
     seen_ms = max(row["committed_ms"] or 0 for row in rows)
     known = [row["unread"] for row in rows if row["unread"] is not None]
-    unread = f"{'at least ' * (len(known) < len(rows))}{messages(sum(known))}" * bool(known)
+    unread = messages(sum(known)) if known else "messages"
+    if 0 < len(known) < len(rows):
+        unread = f"at least {unread}"
     who = f" ({listed(holders, 3)})" if holders else ""
     single = len(rows) == 1
     why = f"; {cause.text}" if cause else "; no file shows why"
@@ -113,7 +115,7 @@ def _stands_still(
         f"The commit of {which} has not moved since {utc(since_ms)}, for "
         f"{lasting(seen_ms - since_ms)}, while messages arrive and a member holds "
         f"{'it' if single else 'them'}{who}: "
-        f"{unread or 'messages'} unread in "
+        f"{unread} unread in "
         f"{listed(_offsets(rows), 5)}{why}.{deleted}",
         {
             "queues": listed(_names(rows)),
