@@ -19,6 +19,7 @@ from rebalance_core.cli.terminal import ExitCode, RowReport
 from rebalance_core.contracts import AUDITED_TABLES
 from rebalance_core.contracts.ledger import by_cause
 from rebalance_core.engine.options import RowForecast
+from rebalance_core.model.nouns import counted
 from rebalance_core.model.verdicts import (
     FALLS_BEHIND,
     IDLE,
@@ -272,7 +273,7 @@ def _counts(counts: Mapping[str, int], causes: Mapping[str, int] | None = None) 
 
 
 def _causes(causes: int, findings: int) -> str:
-    return f" ({terminal.counted(causes, 'cause')})" if 0 < causes < findings else ""
+    return f" ({counted(causes, 'cause')})" if 0 < causes < findings else ""
 
 
 def rehearsal(

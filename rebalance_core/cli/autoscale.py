@@ -19,6 +19,7 @@ from rebalance_core.cli.settings import bad_row_limits, settings_of
 from rebalance_core.cli.terminal import ExitCode, say, warn
 from rebalance_core.contracts import SCALING_INPUT_TABLES
 from rebalance_core.engine.propagation import PropagationOptions
+from rebalance_core.model.nouns import counted
 from rebalance_core.model.times import SECOND_MS, utc
 from rebalance_core.planning.autoscale.arrivals import LIKELY
 from rebalance_core.planning.autoscale.closed_loop import Question
@@ -84,7 +85,7 @@ def run(options: AutoscaleOptions) -> JobReport:
 
         def begin() -> None:
             output.clear()
-            policies = terminal.counted(len(asked.policies), "policy")
+            policies = counted(len(asked.policies), "policy")
             also = "" if asked.recorded_scaling is None else f" and {RECORDED}"
             say(f"replaying {policies}{also} in {options.seeds:,} futures")
 
@@ -164,8 +165,8 @@ def _forecast(
     ]
     known = sum(each.reason is None for each in scaled)
     if known:
-        policies = terminal.counted(len(names), "policy")
-        futures, groups = f"{options.seeds:,} futures", terminal.counted(known, "group")
+        policies = counted(len(names), "policy")
+        futures, groups = f"{options.seeds:,} futures", counted(known, "group")
         lines += ["", f"{policies} in {futures} of {groups}"]
     for each in scaled:
         (cluster, name), reason = each.group.name, each.reason
@@ -340,7 +341,7 @@ def _render(facts: Mapping[str, Any], options: AutoscaleOptions) -> str:
             lines += wrap(text, terminal.WIDTH, subsequent_indent="    ")
         beaten = len(rows) - len(shown) - len(unknown)
         if beaten:
-            others = terminal.counted(beaten, "variation")
+            others = counted(beaten, "variation")
             lines += [f"  {others} that these beat: see policy_summary"]
     missed = [row for row in facts["summary"] if row["chosen"] and row["within_budget"] is False]
     for row in missed:

@@ -16,11 +16,12 @@ from rebalance_core.cli.collect_sources import of_cluster, read_servers, render_
 from rebalance_core.cli.job_options import CollectOptions
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.run.output_folder import typed_place
-from rebalance_core.cli.terminal import DRY_RUN, ExitCode, counted, joined
+from rebalance_core.cli.terminal import DRY_RUN, ExitCode, joined
 from rebalance_core.contracts.opening_state import EVIDENCE_FILES
 from rebalance_core.ingest.collection_settings import SETTINGS_NAME, read_settings
 from rebalance_core.ingest.redaction import redact_collection, refuse_places
 from rebalance_core.model.errors import OutputExists, UsageError
+from rebalance_core.model.nouns import counted
 from rebalance_core.storage.place import place_of
 from rebalance_core.storage.store_answers import reason_of
 

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from rebalance_core.cli.run.output_run import DELIVERED_NAME
 from rebalance_core.cli.run.webhook import DeliveryFailed, post_json, webhook_url
-from rebalance_core.cli.terminal import counted, warn
+from rebalance_core.cli.terminal import warn
 from rebalance_core.history.messages import Message, message_of
 from rebalance_core.history.owners import Owners
 from rebalance_core.model.errors import UsageError
+from rebalance_core.model.nouns import counted
 from rebalance_core.storage.store_answers import reason_of
 
 if TYPE_CHECKING:

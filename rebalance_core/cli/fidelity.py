@@ -29,6 +29,7 @@ from rebalance_core.contracts.fidelity import LATENCY, UNKNOWN
 from rebalance_core.contracts.observed import LATENCIES, QUEUE_MOVES
 from rebalance_core.engine.propagation import PropagationOptions
 from rebalance_core.model.errors import InputRefused, UsageError
+from rebalance_core.model.nouns import counted
 from rebalance_core.process.fidelity import LOGGED, ROWS, SAMPLES, WRITTEN, Logs, write_fidelity
 from rebalance_core.process.propagate import propagation_forecast
 from rebalance_core.storage.store_answers import refusal
@@ -148,8 +149,8 @@ def _render(facts: Row) -> str:
     several = len({row["cluster"] for row in rows}) > 1
     lines = [
         f"Fidelity in {facts['output']} ({terminal.took(facts)})",
-        f"{terminal.counted(facts['changes'], 'change')} of "
-        f"{terminal.counted(facts['groups'], 'group')} beside {facts['seeds']:,} futures of each",
+        f"{counted(facts['changes'], 'change')} of "
+        f"{counted(facts['groups'], 'group')} beside {facts['seeds']:,} futures of each",
         *_total("times after changes", [row for row in rows if row["measure"] != LATENCY]),
         *_total("latencies of requests", [row for row in rows if row["measure"] == LATENCY]),
         "",

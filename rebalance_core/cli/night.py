@@ -24,11 +24,12 @@ from rebalance_core.cli.options import JobOptions
 from rebalance_core.cli.run.night_folders import Night, NightFolders
 from rebalance_core.cli.run.output_folder import typed_place
 from rebalance_core.cli.settings import settings_of
-from rebalance_core.cli.terminal import DRY_RUN, counted, exit_code_of, joined, say, warn
+from rebalance_core.cli.terminal import DRY_RUN, exit_code_of, joined, say, warn
 from rebalance_core.contracts.paths import local_path, refuse_no_folder
 from rebalance_core.contracts.run_names import STATE, STATUS_FAILED, STATUS_OK
 from rebalance_core.ingest.collection_settings import read_settings
 from rebalance_core.model.errors import InputRefused, Terminated, UsageError
+from rebalance_core.model.nouns import counted
 from rebalance_core.storage.store_answers import reason_of
 
 METRICS = "metrics.prom"

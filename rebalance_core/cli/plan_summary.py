@@ -8,6 +8,7 @@ from rebalance_core.cli import terminal
 from rebalance_core.cli.plan_expectations import NOTHING_EXPECTED, Judgement, expectation_lines
 from rebalance_core.cli.planning_options import PlanOptions
 from rebalance_core.cli.terminal import RowReport
+from rebalance_core.model.nouns import counted
 from rebalance_core.planning.movement import best_of, possible
 from rebalance_core.planning.variants import is_popped
 from rebalance_core.process.plan_losses import suffering
@@ -150,7 +151,7 @@ def render_plan(facts: Mapping[str, Any]) -> str:
     """Return the summary as text: a table per scenario with the best strategy marked, then the
     league.
     """
-    variants = terminal.counted(facts["variants"], "variant")
+    variants = counted(facts["variants"], "variant")
     lines = [f"Plan in {facts['output']}: {variants} ({terminal.took(facts)})"]
     for scenario in facts["scenarios"]:
         if not scenario["one_of_each"]:
@@ -179,7 +180,7 @@ def _render_scenario(scenario: Mapping[str, Any]) -> Iterator[str]:
         yield "  no group has an epoch"
         return
     seeds = f", {rows[0]['seeds']} seeds added up" if rows[0]["seeds"] > 1 else ""
-    yield f"  {terminal.counted(rows[0]['groups'], 'group')}, before -> after{seeds}"
+    yield f"  {counted(rows[0]['groups'], 'group')}, before -> after{seeds}"
     divided = [row for row in rows if not row["shared"]]
     if divided:
         yield from terminal.table(HEADER, [_cells(row, scenario["best"]) for row in divided])
@@ -344,7 +345,6 @@ def render_dry_run(facts: Mapping[str, Any], rows: RowReport) -> str:
     lines = [*terminal.DRY_RUN]
     paths = facts["inputs"] or dict.fromkeys(rows.forecast.counts, "")
     lines += [*rows.input_lines(paths), ""]
-    counted = terminal.counted
     product = f"{counted(len(histories), 'history')} x {counted(len(strategies), 'strategy')}"
     if facts["search"] is not None:
         lines += [f"search  {facts['search']}: from 20 to 1,000 futures of every plan"]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from rebalance_core.cli.job_options import ReadOptions
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.settings import assumptions, settings_of
-from rebalance_core.cli.terminal import DRY_RUN, ExitCode, counted, joined, utc
+from rebalance_core.cli.terminal import DRY_RUN, ExitCode, joined, utc
 from rebalance_core.ingest.collection import (
     ADMIN,
     BROKER_LOG,
@@ -47,6 +47,7 @@ from rebalance_core.ingest.pasted import (
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.model.file_statuses import READ
 from rebalance_core.model.flow_control import COUNT, SIZE, SPAN
+from rebalance_core.model.nouns import counted
 from rebalance_core.model.times import PULL_MAX_IDLE_MS, SECOND_MS
 from rebalance_core.model.verdicts import INFO, WORST_FIRST
 from rebalance_core.process.read import FileShown, read_alone

@@ -14,6 +14,7 @@ from rebalance_core.cli.run.input_files import check_readable, fingerprint
 from rebalance_core.cli.run.run_record import Origin, RunOutcome
 from rebalance_core.cli.settings import settings_of
 from rebalance_core.cli.terminal import utc
+from rebalance_core.model.nouns import counted
 from rebalance_core.planning.autoscale.recorded_load import RecordedLoad, known_share, span_of
 from rebalance_core.process.read_metrics import WRITTEN, Meant, read_metrics, write_metrics
 
@@ -104,7 +105,7 @@ def _lines(load: RecordedLoad) -> Iterator[str]:
     if not load.capacity and not load.unmeasured:
         yield "  no group has a series"
     if load.unknown:
-        yield from ("", f"UNKNOWN: {terminal.counted(len(load.unknown), 'gap')}")
+        yield from ("", f"UNKNOWN: {counted(len(load.unknown), 'gap')}")
         yield from (f"  {each}" for each in islice(load.unknown, _SHOWN))
         if len(load.unknown) > _SHOWN:
             yield f"  and {len(load.unknown) - _SHOWN:,} more; --json has all"

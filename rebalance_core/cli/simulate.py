@@ -17,6 +17,7 @@ from rebalance_core.cli.terminal import RowReport, table
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES
 from rebalance_core.contracts.run_names import STATE
 from rebalance_core.engine.options import SimulationOptions, chosen_tables
+from rebalance_core.model.nouns import counted
 from rebalance_core.process.simulate import simulate_and_write, simulation_forecast
 
 if TYPE_CHECKING:
@@ -236,11 +237,9 @@ def what_is_wrong(group: "GroupTotals") -> str:
             "keep the queues that they held"
         )
     if orphaned and group["status"] != "EMPTY":
-        parts.append(
-            f"{terminal.counted(orphaned, 'queue')} of {group['queues']:,} without a reader"
-        )
+        parts.append(f"{counted(orphaned, 'queue')} of {group['queues']:,} without a reader")
     if shared:
-        parts.append(f"{terminal.counted(shared, 'queue')} read by several processes at once")
+        parts.append(f"{counted(shared, 'queue')} read by several processes at once")
     if failed:
-        parts.append(f"{terminal.counted(failed, 'start')} failed")
+        parts.append(f"{counted(failed, 'start')} failed")
     return "; ".join(parts) or "nothing"

@@ -12,6 +12,7 @@ from rebalance_core.cli.run.input_files import tables_of
 from rebalance_core.cli.run.run_record import outcome_of
 from rebalance_core.cli.settings import bad_row_limits, settings_of
 from rebalance_core.engine.propagation import PropagationOptions
+from rebalance_core.model.nouns import counted
 from rebalance_core.planning.group_sizes import Demand
 from rebalance_core.process.propagate import propagation_forecast
 from rebalance_core.process.sizes import ROWS, WRITTEN, write_sizes
@@ -67,7 +68,7 @@ HEADER = ("group", "msgs/s", "unread", "members", "queues", "bound", "why")
 def _render(facts: Mapping[str, Any]) -> str:
     """Return the summary as text, with a row for every group."""
     rows = facts["sizes"]
-    groups = terminal.counted(len(rows), "group")
+    groups = counted(len(rows), "group")
     lines = [f"Sizes of {groups} in {facts['output']} ({terminal.took(facts)})", ""]
     lines += ["With any one member or broker missing; now -> needed"]
     lines += terminal.table(HEADER, [list(_cells(row)) for row in rows], text=(0, 5, 6))

@@ -17,6 +17,7 @@ from rebalance_core.checks.row_limits import complaint_lines
 from rebalance_core.cli.options import PROCESS, SPARK
 from rebalance_core.model.errors import RebalanceError, Terminated
 from rebalance_core.model.file_statuses import FILE_STATUSES
+from rebalance_core.model.nouns import counted
 from rebalance_core.model.times import utc as known_utc
 from rebalance_core.report.visible import visible
 from rebalance_core.storage.store_answers import is_full, is_of_store
@@ -326,16 +327,6 @@ def utc(time_ms: int | None) -> str:
     ('2026-11-21 03:28:29Z', '-')
     """
     return "-" if time_ms is None else known_utc(time_ms)
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun.
-
-    >>> counted(1, "strategy"), counted(1200, "history")
-    ('1 strategy', '1,200 histories')
-    """
-    many = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
-    return f"{number:,} {noun if number == 1 else many}"
 
 
 def whole(number: int | None) -> str:

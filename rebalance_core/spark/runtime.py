@@ -17,6 +17,7 @@ from rebalance_core.contracts import ALL_TABLES
 from rebalance_core.engine.table_writer import ReadWritten
 from rebalance_core.ingest.assumptions import Assumptions
 from rebalance_core.ingest.collection import Collection
+from rebalance_core.model.nouns import counted
 from rebalance_core.process.pool import PieceT, Progress
 from rebalance_core.process.runtime import (
     FactsT,
@@ -40,7 +41,7 @@ from rebalance_core.spark.read_tables import read_table
 from rebalance_core.spark.routed_rows import ROUTED_DDL, routed_batch, routed_rows, routed_tables
 from rebalance_core.spark.sources import GivenTables, Inputs, reader_of, task_count
 from rebalance_core.spark.spark_versions import by_number
-from rebalance_core.spark.stages import Stage, counted
+from rebalance_core.spark.stages import Stage
 from rebalance_core.spark.task_tables import KeptTables, TaskTables, kept_tables, make_unwritten
 from rebalance_core.storage.place import Location
 

@@ -56,15 +56,6 @@ def with_tables(what: str, tables: Iterable[str]) -> str:
     return f"{what} {', '.join([*names[:_NAMED], *more])}".rstrip()
 
 
-def counted(number: int, noun: str) -> str:
-    """Return a number of things.
-
-    >>> counted(1, "file"), counted(1200, "work unit")
-    ('1 file', '1,200 work units')
-    """
-    return f"{number:,} {noun}{'s' * (number != 1)}"
-
-
 @dataclass(frozen=True)
 class Stage:
     """A stage to be counted.

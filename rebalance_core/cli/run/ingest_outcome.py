@@ -5,10 +5,10 @@ from typing import Any
 
 from rebalance_core.cli.run.input_files import collection_fingerprint, fingerprint
 from rebalance_core.cli.run.run_record import Origin, RunOutcome
-from rebalance_core.cli.terminal import counted
 from rebalance_core.contracts.paths import without_user
 from rebalance_core.ingest.collection import Collection
 from rebalance_core.ingest.in_process import understood, with_lines
+from rebalance_core.model.nouns import counted
 from rebalance_core.process.ingest import IngestWritten
 
 
