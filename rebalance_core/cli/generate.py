@@ -12,6 +12,7 @@ from rebalance_core.cli.run.run_record import Origin, RunOutcome
 from rebalance_core.cli.settings import settings_of
 from rebalance_core.cli.terminal import DRY_RUN, numbers, output_lines, result_facts, say, took, utc
 from rebalance_core.contracts import INPUT_TABLES
+from rebalance_core.model.nouns import counted
 from rebalance_core.process.generate import generate_and_write
 from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.names import cluster_name
@@ -103,5 +104,5 @@ def _render(facts: Mapping[str, Any]) -> str:
 
 
 def _span(plan: Mapping[str, Any]) -> str:
-    days = f"{plan['days']:,} day" + "s" * (plan["days"] != 1)
+    days = counted(plan["days"], "day")
     return f"{utc(plan['start_ms'])} to {utc(plan['end_ms'])}, {days}, seed {plan['seed']}"
