@@ -17,6 +17,10 @@ from pathlib import Path
 TREE = Path(__file__).resolve().parent.parent
 ENVIRONMENTS = TREE / ".venv-catalogs"
 GROUP = "test-catalogs"
+LIMIT = ["-o", "timeout=3600"]
+"""The longest that a test may take, in seconds: Delta has several times the stages of Parquet, and
+on a busy machine ten minutes are not enough for them.
+"""
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,7 @@ def passes(name: str) -> bool:
         "TEST_USING": catalog.using,
     }
     print(f"{name}: Spark {catalog.spark}, {catalog.package or 'no jar'}", flush=True)
-    options = ["-q", "-o", "filterwarnings=default", "-p", "no:cacheprovider"]
+    options = ["-q", "-o", "filterwarnings=default", "-p", "no:cacheprovider", *LIMIT]
     command = [str(python), "-m", "pytest", *options, "tests/spark/test_catalogs.py"]
     return subprocess.run(command, cwd=TREE, env=environment, check=False).returncode == 0
 

@@ -3,7 +3,7 @@
 import gc
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 from unittest import mock
@@ -123,6 +123,30 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> Generator[None, object, object]:
+    """A test that the time limit interrupts does not fail those after it in the same session."""
+    if call.excinfo is not None and "from pytest-timeout" in str(call.excinfo.value):
+        abandon_call()
+    return (yield)
+
+
+def abandon_call() -> None:
+    """Let this thread's next call of the JVM use a new connection.
+
+    A call that was interrupted before its answer came leaves that answer to the next one, and every
+    later call gets the answer of the one before it.
+    """
+    from pyspark import SparkContext
+
+    if SparkContext._gateway is not None:
+        connection = SparkContext._gateway._gateway_client.get_thread_connection()
+        if connection is not None:
+            connection.close()
+    if SparkContext._active_spark_context is not None:
+        SparkContext._active_spark_context.cancelAllJobs()
 
 
 def pytest_report_header() -> str:
