@@ -4,11 +4,12 @@ missing.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from math import ceil, inf
+from math import inf
 from typing import Any
 
 from rebalance_core.contracts.planning import COMMITS, GIVEN, SIZE_BOUNDS
 from rebalance_core.planning.sizing import MS_PER_SECOND, Backlog, backlog
+from rebalance_core.protocol.shares import busiest_rate
 
 THREADS_BOUND, QUEUES_BOUND, ORDERED_BOUND, SPARE_BOUND, UNKNOWN_BOUND = SIZE_BOUNDS
 CONCURRENT_THREADS = 20
@@ -204,16 +205,11 @@ def _fewest_members(queues: Queues, needed: Mapping[str, float], member: float) 
     largest = max(sum(brokers.values()) for brokers in queues.values())
     for members in range(SPARE + 1, largest + SPARE + 1):
         if all(
-            _peak(state, needed, members - (0 if broker_lost else SPARE)) <= member
+            busiest_rate(state, needed, members - (0 if broker_lost else SPARE)) <= member
             for state, broker_lost in _states(queues)
         ):
             return members
     return None
-
-
-def _peak(queues: Mapping[str, int], needed: Mapping[str, float], members: int) -> float:
-    """Return the messages a second of the member that AVG gives most queues of each topic."""
-    return sum(ceil(n / members) * needed[topic] / n for topic, n in queues.items())
 
 
 def _reason(bound: str, now: int, after: int, members: int, capacity: float) -> str:

@@ -4,7 +4,8 @@ together.
 Upstream: ``RebalanceImpl.rebalanceByTopic`` of every language.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from math import ceil
 from typing import NamedTuple
 
 from rebalance_core.model.client_profile import BYTES, ClientProfile
@@ -50,6 +51,20 @@ class MemberStrategy(NamedTuple):
     def profile(self) -> ClientProfile:
         """Return how its client behaves."""
         return profile_of(self.language, self.version)
+
+
+def busiest_rate(queues: Mapping[str, int], rates: Mapping[str, float], members: int) -> float:
+    """Return the messages per second of the member that AVG gives most queues of each topic.
+
+    Args:
+        queues: Topic -> number of its queues, which receive equally much.
+        rates: Topic -> messages per second.
+        members: How many divide the queues; 1 or more.
+
+    >>> busiest_rate({"T": 8}, {"T": 80.0}, 3)
+    30.0
+    """
+    return sum(ceil(number / members) * rates[topic] / number for topic, number in queues.items())
 
 
 def shares_of(

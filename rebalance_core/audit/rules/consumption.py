@@ -44,6 +44,7 @@ from rebalance_core.model.flow_control import COUNT, SIZE, SPAN
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.times import DAY_MS, MINUTE_MS, STANDSTILL_MS, utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING, Severity
+from rebalance_core.protocol.shares import busiest_rate
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import GroupQueueProgressRow
@@ -52,6 +53,10 @@ Rows = Sequence["GroupQueueProgressRow"]
 
 LOSS_NEAR_MS = DAY_MS
 """A group that will lose messages within a day loses them before the next night's audit."""
+
+
+SLOW = "slow listener"
+"""The reason that more members or threads may remove."""
 
 
 class Cause(NamedTuple):
@@ -147,6 +152,8 @@ def find_falling_behind(group: GroupSnapshot) -> Iterator[Finding]:
     found = (causes.cause_of(row, row["unread_before_ms"] or 0) for row in rows)
     cause = next(filter(None, found), None)
     why = f" {cause.text[0].upper()}{cause.text[1:]}." if cause else ""
+    size = _Size.of_group(group, rows) if cause is None or cause.reason == SLOW else None
+    why += size.sentence if size else ""
     losses_ms = [at_ms for row in rows if (at_ms := first_loss_ms(row)) is not None]
     lost_ms = min(losses_ms, default=None)
     soon = lost_ms is not None and lost_ms - group.run.end_ms <= LOSS_NEAR_MS
@@ -162,6 +169,7 @@ def find_falling_behind(group: GroupSnapshot) -> Iterator[Finding]:
             "arrive_per_second": f"{arrive:.3g}",
             "read_per_second": f"{leave:.3g}",
             "reason": cause.reason if cause else "unknown",
+            **(size.evidence if size else {}),
             **({} if lost_ms is None else {"deleted_from": utc(lost_ms)}),
         },
         severity=WARNING if cause or soon else None,
@@ -169,6 +177,71 @@ def find_falling_behind(group: GroupSnapshot) -> Iterator[Finding]:
         shown_ms=max(row["committed_ms"] or 0 for row in rows),
         remedy=cause.remedy if cause else None,
     )
+
+
+class _Size(NamedTuple):
+    """The number of members that would read as fast as messages arrive.
+
+    Attributes:
+        members: How many hold queues at the end.
+        behind: How many of these hold a queue that falls behind.
+        each: Messages per second that a member reads; known if all of them fall behind.
+        needed: The fewest members that keep up, without a spare; None: no number does.
+        queues: The most members that get a queue.
+    """
+
+    members: int
+    behind: int
+    each: float
+    needed: int | None
+    queues: int
+
+    @classmethod
+    def of_group(cls, group: GroupSnapshot, falling: Rows) -> _Size | None:
+        """Return the size, or None where a rate or a holder of the group's queues is unknown."""
+        holders = _holders(group)
+        queues, rates = dict[str, int](), dict[str, float]()
+        taken = fastest = 0.0
+        members = set[str]()
+        for row in _held(group):
+            arrive, leave = row["end_rate"], row["commit_rate"]
+            if is_retry_topic(row["topic"]) and not arrive:
+                continue
+            if arrive is None or leave is None or queue_of(row) not in holders:
+                return None
+            queues[row["topic"]] = queues.get(row["topic"], 0) + 1
+            rates[row["topic"]] = rates.get(row["topic"], 0.0) + arrive
+            taken, fastest = taken + leave, max(fastest, arrive)
+            members.add(holders[queue_of(row)])
+        if not taken:
+            return None
+        behind = {holders[queue_of(row)] for row in falling}
+        each, most = taken / len(members), max(queues.values())
+        enough = (n for n in range(1, most + 1) if busiest_rate(queues, rates, n) <= each)
+        needed = next(enough, None) if fastest <= each else None
+        return cls(len(members), len(behind), each, needed, most)
+
+    @property
+    def sentence(self) -> str:
+        """Return what more members would change."""
+        if self.behind < self.members:
+            only = f"{self.behind} of {plural(self.members, 'member')}"
+            return f" Only {only} {'falls' if self.behind == 1 else 'fall'} behind."
+        reads = f"reads {self.each:.3g} a second"
+        who = f" Its member {reads}" if self.members == 1 else f" Each of {self.members} {reads}"
+        if self.needed is None:
+            return f"{who}: not even a member for each of {plural(self.queues, 'queue')} keeps up."
+        most = f"{plural(self.queues, 'queue')} allow{'s' if self.queues == 1 else ''} at most"
+        return f"{who}: {self.needed} members would keep up, without a spare ({most} {self.queues})."
+
+    @property
+    def evidence(self) -> dict[str, object]:
+        """Return the same as fields of the finding."""
+        known = {"members": self.members, "members_behind": self.behind}
+        if self.behind < self.members:
+            return known
+        needed = "more than queues" if self.needed is None else self.needed
+        return {**known, "members_needed": needed}
 
 
 def find_never_committed(group: GroupSnapshot) -> Iterator[Finding]:
@@ -218,6 +291,15 @@ def _held(group: GroupSnapshot) -> list[GroupQueueProgressRow]:
     return [row for row in progress_rows(group) if queue_of(row) in held]
 
 
+def _holders(group: GroupSnapshot) -> dict[MessageQueue, str]:
+    """Return the only holder of each queue at the end: its id or, without a ledger, its address."""
+    if group.members:
+        held = holders_at_end(group)
+        return {queue: next(iter(ids)) for queue, ids in held.items() if len(ids) == 1}
+    answers = newest_answers(group)
+    return {queue: who for queue, answer in answers.items() if (who := holder_address(answer))}
+
+
 def _held_since(group: GroupSnapshot) -> dict[MessageQueue, int]:
     """Return when the holder of each queue at the end took it, epoch ms."""
     since: dict[MessageQueue, int] = {}
@@ -249,10 +331,10 @@ _FLOW = {
         "cache are consumeConcurrentlyMaxSpan apart (client's log)",
         "one message is not finished",
     ),
-    COUNT: ("the client's cache is full: its listener is too slow (client's log)", "slow listener"),
+    COUNT: ("the client's cache is full: its listener is too slow (client's log)", SLOW),
     SIZE: (
         "the client's cache is full by size: its listener is too slow (client's log)",
-        "slow listener",
+        SLOW,
     ),
 }
 

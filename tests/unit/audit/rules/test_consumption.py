@@ -206,6 +206,50 @@ def test_a_group_that_reads_less_than_comes_falls_behind() -> None:
     assert progress_of(group).word == "FALLS_BEHIND"
 
 
+def falling(read: dict[int, float], *members: Any, queues: int = 4, come: float = 1) -> Any:
+    """Return the finding of a group whose queues receive ``come`` a second, and are read at these
+    rates.
+    """
+    commits, ends = list[Row](), list[Row]()
+    for queue_id in range(queues):
+        offsets = (10, 10 + round(read[queue_id] * 1000))
+        commits += [commit(queue_id, n, at=at) for n, at in zip(offsets, (100, 1100), strict=True)]
+        ends += [end(queue_id, 10, at=100), end(queue_id, 10 + round(come * 1000), at=1100)]
+    happened = topic(read=queues), *(join(name) for name in members)
+    (one,) = findings_of(FALLS, snapshot_of(*happened, commits=commits, ends=ends))
+    return one
+
+
+def test_a_group_that_falls_behind_states_how_many_members_would_do() -> None:
+    # each reads 0.8 a second, and a queue gets 0.4
+    one = falling(dict.fromkeys(range(4), 0.2), "x", come=0.4)
+    assert "Its member reads 0.8 a second: 2 members would keep up, without a spare" in one.summary
+    assert "(4 queues allow at most 4)" in one.summary
+    assert one.evidence["members_needed"] == 2
+    two = falling(dict.fromkeys(range(4), 0.4), "x", "y", come=0.8)
+    assert "Each of 2 reads 0.8 a second: 4 members would keep up" in two.summary
+
+
+def test_no_number_of_members_reads_a_queue_faster_than_a_single_one() -> None:
+    one = falling(dict.fromkeys(range(4), 0.2), "x")
+    assert "not even a member for each of 4 queues keeps up" in one.summary
+    assert one.evidence["members_needed"] == "more than queues"
+
+
+def test_where_a_single_member_is_slow_more_members_are_no_answer() -> None:
+    one = falling({0: 0.2, 1: 0.2, 2: 1, 3: 1}, "x", "y")
+    assert "Only 1 of 2 members falls behind." in one.summary
+    assert "members_needed" not in one.evidence
+
+
+def test_how_many_would_do_is_not_stated_where_another_cause_is_shown() -> None:
+    commits = [commit(0, 10, at=100), commit(0, 110, at=900)]
+    group = held(commits, [end(0, 20, at=100), end(0, 820, at=900)], facts=[failed("10.0.0.1:1")])
+    (one,) = findings_of(FALLS, group)
+    assert "no permission" in one.summary
+    assert "members" not in one.evidence
+
+
 @pytest.mark.parametrize(
     ("kept_s", "severity", "said"),
     [
