@@ -18,7 +18,7 @@ from rebalance_core.audit.broker_states import (
 )
 from rebalance_core.audit.completeness import missing_brokers
 from rebalance_core.audit.coverage import coverage_of, name_servers_tell
-from rebalance_core.audit.dumps import queue_of
+from rebalance_core.audit.dumps import expired_messages, queue_of
 from rebalance_core.audit.group_snapshot import (
     AuditRun,
     ClusterSnapshot,
@@ -64,6 +64,7 @@ CLUSTER_KINDS = (
     "HEARTBEAT_REFUSED",
     "NO_BROKER_ADDRESS",
     "UNLOCK_FAILED",
+    "MESSAGES_OF_ANY_EXPIRED",
     "BROKER_STARTED",
     "PROXY_STARTED",
     "MASTER_ADDRESS",
@@ -76,6 +77,7 @@ CLUSTER_KINDS = (
 """Facts on the cluster; few, they may go to the driver. HEARTBEAT_FAILED: a row for each process
 and broker that it did not reach, HEARTBEAT_REFUSED: for each reason in each client's log;
 NO_BROKER_ADDRESS, UNLOCK_FAILED: one for each queue that a client did not pull, or did not unlock;
+MESSAGES_OF_ANY_EXPIRED: one for each queue of a client that logs no threads;
 BROKER_STARTED, PROXY_STARTED: one for each start; MASTER_ADDRESS: one for each address of a
 master; REVIVE_PASS: one for each revive queue (8 a broker) and step of lateness."""
 
@@ -185,6 +187,9 @@ def cluster_snapshot(
         addresses=_addresses(facts),
         retention_ms=retention_ms(facts["MESSAGE_RETENTION"]),
         unlock_failed=_unlock_failed(facts),
+        expired=grouped(
+            map(expired_messages, facts["MESSAGES_OF_ANY_EXPIRED"]), lambda each: each.queue
+        ),
         heartbeats_refused=_heartbeats_refused(facts),
         overloads=_overloads(facts),
         notices=notices(broker_events),

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from rebalance_core.audit.group_snapshot import PERSISTENT_MS, GroupSnapshot, grouped
+from rebalance_core.audit.group_snapshot import (
+    PERSISTENT_MS,
+    ExpiredMessages,
+    GroupSnapshot,
+    grouped,
+)
 from rebalance_core.model.languages import NODE
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.system_groups import is_system_group as is_system_group
@@ -18,6 +23,8 @@ if TYPE_CHECKING:
         Fact,
         FlowControlledFact,
         HeldQueueFact,
+        MessagesExpiredFact,
+        MessagesOfAnyExpiredFact,
         OffsetIllegalFact,
         QueueProgressFact,
         StuckQueueFact,
@@ -174,6 +181,21 @@ def number(text: str | None, default: int = -1) -> int:
         return default
 
 
+def expired_messages(fact: MessagesExpiredFact | MessagesOfAnyExpiredFact) -> ExpiredMessages:
+    """Return the messages of a queue that a listener had for too long."""
+    details = fact["details"]
+    return ExpiredMessages(
+        topic=fact["topic"],
+        queue_id=fact["queue_id"],
+        address=details["address"],
+        log=details["log"],
+        client_id=fact["client_id"],
+        highest=number(details["highest"], 0),
+        last_ms=fact["last_ms"],
+        of_group=fact["kind"] == "MESSAGES_EXPIRED",
+    )
+
+
 def flag(text: str | None) -> bool:
     """Return a boolean field of a fact's details, or False if it is missing or unknown."""
     return text is not None and text.lower() == "true"
@@ -188,6 +210,11 @@ OF_A_CLIENT: tuple[
         "NOTHING_COMMITTED",
         "PULL_EXPIRED",
         "POP_TIMED_OUT",
+        "FLOW_CONTROLLED",
+        "START_REFUSED",
+        "TOPIC_MISSING",
+        "OFFSET_ILLEGAL",
+        "MESSAGES_EXPIRED",
     ],
     ...,
 ] = (
@@ -198,5 +225,10 @@ OF_A_CLIENT: tuple[
     "NOTHING_COMMITTED",
     "PULL_EXPIRED",
     "POP_TIMED_OUT",
+    "FLOW_CONTROLLED",
+    "START_REFUSED",
+    "TOPIC_MISSING",
+    "OFFSET_ILLEGAL",
+    "MESSAGES_EXPIRED",
 )
 """Kinds of facts about the group that only a running client's own log states."""

@@ -108,6 +108,35 @@ class RefusedHeartbeat(NamedTuple):
     last_ms: int
 
 
+class ExpiredMessages(NamedTuple):
+    """Messages of a queue that a listener had for longer than consumeTimeout.
+
+    Attributes:
+        topic: Their topic; for messages of a retry topic, the original one.
+        queue_id: The queue's id at its broker.
+        address: The broker's address.
+        log: The folder of the client's log.
+        client_id: The client; None: not known.
+        highest: The highest of their offsets.
+        last_ms: When the client sent the last of them back.
+        of_group: Its line names the group; those of some releases do not.
+    """
+
+    topic: str
+    queue_id: int
+    address: str
+    log: str
+    client_id: str | None
+    highest: int
+    last_ms: int
+    of_group: bool
+
+    @property
+    def queue(self) -> tuple[str, int]:
+        """The topic and the queue id."""
+        return self.topic, self.queue_id
+
+
 @dataclass(frozen=True, slots=True)
 class AuditRun:
     """What an audit run knows about the whole cluster; small, because every task receives it.
@@ -130,6 +159,7 @@ class AuditRun:
         addresses: broker by its last known address.
         retention_ms: by broker, how long it keeps messages, if a file states fileReservedTime.
         unlock_failed: by queue, the clients whose logs show that its order lock was kept.
+        expired: by topic and queue id, messages that a client of some group had for too long.
         heartbeats_refused: why heartbeats failed, by the folder of the client's log.
         overloads: by broker, when it dropped connection events.
         down: brokers that are down at the end.
@@ -162,6 +192,7 @@ class AuditRun:
     addresses: Mapping[str, str] = field(default_factory=dict)
     retention_ms: Mapping[str, int] = field(default_factory=dict)
     unlock_failed: Mapping[MessageQueue, tuple[KeptLock, ...]] = field(default_factory=dict)
+    expired: Mapping[tuple[str, int], Sequence[ExpiredMessages]] = field(default_factory=dict)
     heartbeats_refused: Mapping[str, tuple[RefusedHeartbeat, ...]] = field(default_factory=dict)
     overloads: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     down: frozenset[str] = frozenset()

@@ -21,12 +21,17 @@ if TYPE_CHECKING:
     from rebalance_core.contracts.rows import (
         BroadcastRefusedFact,
         ConsumerEventsRow,
+        FlowControlledFact,
+        MessagesExpiredFact,
         NoMemberListFact,
         NothingCommittedFact,
         NotInMemberListFact,
+        OffsetIllegalFact,
         PopTimedOutFact,
         PullExpiredFact,
         RequestFailedFact,
+        StartRefusedFact,
+        TopicMissingFact,
     )
 
     SignOfLife: TypeAlias = (
@@ -37,6 +42,11 @@ if TYPE_CHECKING:
         | NothingCommittedFact
         | PullExpiredFact
         | PopTimedOutFact
+        | FlowControlledFact
+        | StartRefusedFact
+        | TopicMissingFact
+        | OffsetIllegalFact
+        | MessagesExpiredFact
     )
 
 

@@ -72,9 +72,24 @@ NOT_SEEN = (
         "`consumerStatus -s` (stacks), two minutes apart",
     ),
     (
-        "messages skipped because of their tags",
-        "offsets advance as if a client had read them",
+        "messages skipped because of their tags, or a filter that passes none: never a cause of "
+        "COMMIT_STANDS_STILL",
+        "offsets advance as if a client had read them: a pull of which nothing passes the broker's "
+        "filter has status NO_MATCHED_MSG, and with an empty cache the client commits its "
+        "`nextBeginOffset` (`correctTagsOffset`, 4.9.7 to 5.5.0); otherwise a message in the cache "
+        "holds the commit back",
         "`INCONSISTENT_TAGS` shows the cause; `queryMsgById` a message's fate",
+    ),
+    (
+        "the commits of a Node client (ali-ons)",
+        "its default logger drops them; those of other loggers name no group (3.12.0)",
+        "consumerOffset.json or consumerProgress, twice",
+    ),
+    (
+        "whose pulls a broker refuses, by the log of a client of 4.9 where the broker's words name "
+        "no group (CODE 1 and 16 name it)",
+        "`execute the pull request exception` has no group, queue or address before 5.x",
+        "broker.log, which names the group of most refusals; clients from 5.0 on",
     ),
     (
         "broadcasting offsets lost with a container's disk",

@@ -137,7 +137,8 @@ class LogFact:
         thinning: what a large job keeps of its statements; None: all.
         with_pid: it carries `PROCESS_ID`, as all runs of a client append to one file.
         of_slaves: it is on the table of consumers of the process that logs it, a slave's too;
-            anything else that a slave logs is not used.
+            anything else that a slave logs is not used, but for `of_replicas`.
+        of_replicas: it is on the queues of the broker, whichever of its replicas logs it.
         facts_only: `observed_facts` alone is made of it; it shows neither when a log begins and
             ends, nor that there was a group.
         rows: the kinds of ``observed_facts`` that it becomes; their details are fields of it, or
@@ -152,6 +153,7 @@ class LogFact:
     thinning: Thinning | None = None
     with_pid: bool = False
     of_slaves: bool = False
+    of_replicas: bool = False
     facts_only: bool = False
     rows: tuple[FactKind, ...] = ()
 

@@ -27,7 +27,7 @@ from rebalance_core.contracts.fact_declaration import (
     log_facts,
     trouble,
 )
-from rebalance_core.model.times import BROKER_LOCK_LIFE_MS, MINUTE_MS
+from rebalance_core.model.times import BROKER_LOCK_LIFE_MS, HOUR_MS, MINUTE_MS
 
 BROKER_LOG = (
     LogFact(
@@ -275,6 +275,25 @@ BROKER_LOG = (
         "a pull of an offset that the queue lacks was moved",
         about=("topic", "broker_name"),
         details=fields("asked, given"),
+    ),
+    LogFact(
+        "offset_not_corrected", BROKER, GROUP,
+        "a slave lacks the offset of a pull and sends the client to another replica",
+        fields("group, topic, asked: int, sent_to: int (the replica's id)"),
+        thinning=ONE_A_MINUTE,
+        of_replicas=True,
+        facts_only=True,
+        rows=(
+            FactKind(
+                "OFFSET_NOT_CORRECTED",
+                "a slave lacks the offsets of pulls and sends the client to another replica; times "
+                "are minutes",
+                EPISODES,
+                MINUTE_MS,
+                about=("topic", "broker_name"),
+                details=fields("sent_to (its id), lowest_asked, highest_asked"),
+            ),
+        ),
     ),
     LogFact(
         "offset_went_back", BROKER, GROUP,
@@ -638,6 +657,43 @@ CLIENT_LOG = (
         with_pid=True,
         about=QUEUE,
         details=fields("asked, given, log"),
+    ),
+    LogFact(
+        "message_expired", CLIENT, GROUP,
+        "a listener had the first message of a queue for longer than consumeTimeout; the thread "
+        "names the group (5.1.1+)",
+        fields("group, topic, address, queue_id: int, offset: int"),
+        with_pid=True,
+        facts_only=True,
+        rows=(
+            FactKind(
+                "MESSAGES_EXPIRED",
+                "a client sent messages back that its listener had for longer than consumeTimeout; "
+                "of a retry topic the topic is the original one",
+                EPISODES,
+                MINUTE_MS,
+                apart_ms=HOUR_MS,
+                about=("topic", "queue_id"),
+                details=fields("address, lowest, highest, log"),
+            ),
+        ),
+    ),
+    LogFact(
+        "message_of_any_expired", CLIENT, CLUSTER,
+        "the same of a client whose lines have no thread, so that no group is named",
+        fields("topic, address, queue_id: int, offset: int"),
+        facts_only=True,
+        rows=(
+            FactKind(
+                "MESSAGES_OF_ANY_EXPIRED",
+                "MESSAGES_EXPIRED of a client whose log names no group (to 5.1.0)",
+                EPISODES,
+                MINUTE_MS,
+                apart_ms=HOUR_MS,
+                about=("topic", "queue_id"),
+                details=fields("address, lowest, highest, log"),
+            ),
+        ),
     ),
     LogFact(
         "pull_expired", CLIENT, GROUP,

@@ -2571,6 +2571,25 @@ class OffsetCorrectedFact(Fact):
     details: OffsetCorrectedDetails
 
 
+class OffsetNotCorrectedDetails(TypedDict):
+    """Details of OFFSET_NOT_CORRECTED."""
+
+    sent_to: str
+    lowest_asked: str
+    highest_asked: str
+
+
+class OffsetNotCorrectedFact(Fact):
+    """A row of OFFSET_NOT_CORRECTED."""
+
+    kind: Literal["OFFSET_NOT_CORRECTED"]
+    topic: str
+    broker_name: str
+    queue_id: int | None
+    client_id: str | None
+    details: OffsetNotCorrectedDetails
+
+
 class OffsetWentBackDetails(TypedDict):
     """Details of OFFSET_WENT_BACK."""
 
@@ -2816,6 +2835,46 @@ class OffsetIllegalFact(Fact):
     queue_id: int
     client_id: str | None
     details: OffsetIllegalDetails
+
+
+class MessagesExpiredDetails(TypedDict):
+    """Details of MESSAGES_EXPIRED."""
+
+    address: str
+    lowest: str
+    highest: str
+    log: str
+
+
+class MessagesExpiredFact(Fact):
+    """A row of MESSAGES_EXPIRED."""
+
+    kind: Literal["MESSAGES_EXPIRED"]
+    topic: str
+    broker_name: str | None
+    queue_id: int
+    client_id: str | None
+    details: MessagesExpiredDetails
+
+
+class MessagesOfAnyExpiredDetails(TypedDict):
+    """Details of MESSAGES_OF_ANY_EXPIRED."""
+
+    address: str
+    lowest: str
+    highest: str
+    log: str
+
+
+class MessagesOfAnyExpiredFact(Fact):
+    """A row of MESSAGES_OF_ANY_EXPIRED."""
+
+    kind: Literal["MESSAGES_OF_ANY_EXPIRED"]
+    topic: str
+    broker_name: str | None
+    queue_id: int
+    client_id: str | None
+    details: MessagesOfAnyExpiredDetails
 
 
 class PullExpiredDetails(TypedDict):
@@ -3136,6 +3195,7 @@ class FactsByKind(TypedDict):
     SUBSCRIPTION_NOT_LATEST: Sequence[SubscriptionNotLatestFact]
     GROUP_NOT_KNOWN: Sequence[GroupNotKnownFact]
     OFFSET_CORRECTED: Sequence[OffsetCorrectedFact]
+    OFFSET_NOT_CORRECTED: Sequence[OffsetNotCorrectedFact]
     OFFSET_WENT_BACK: Sequence[OffsetWentBackFact]
     OFFSET_RESET: Sequence[OffsetResetFact]
     RESET_ASKED: Sequence[ResetAskedFact]
@@ -3150,6 +3210,8 @@ class FactsByKind(TypedDict):
     TOPIC_MISSING: Sequence[TopicMissingFact]
     UNLOCK_FAILED: Sequence[UnlockFailedFact]
     OFFSET_ILLEGAL: Sequence[OffsetIllegalFact]
+    MESSAGES_EXPIRED: Sequence[MessagesExpiredFact]
+    MESSAGES_OF_ANY_EXPIRED: Sequence[MessagesOfAnyExpiredFact]
     PULL_EXPIRED: Sequence[PullExpiredFact]
     HEARTBEAT_FAILED: Sequence[HeartbeatFailedFact]
     HEARTBEAT_REFUSED: Sequence[HeartbeatRefusedFact]

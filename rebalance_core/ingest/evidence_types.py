@@ -261,6 +261,15 @@ class OffsetCorrectedValues(TypedDict):
     given: int
 
 
+class OffsetNotCorrectedValues(TypedDict):
+    """Values of offset_not_corrected."""
+
+    group: str
+    topic: str
+    asked: int
+    sent_to: int
+
+
 class OffsetWentBackValues(TypedDict):
     """Values of offset_went_back."""
 
@@ -604,6 +613,26 @@ class OffsetIllegalValues(TypedDict):
     asked: int
     given: int
     pid: NotRequired[str]
+
+
+class MessageExpiredValues(TypedDict):
+    """Values of message_expired."""
+
+    group: str
+    topic: str
+    address: str
+    queue_id: int
+    offset: int
+    pid: NotRequired[str]
+
+
+class MessageOfAnyExpiredValues(TypedDict):
+    """Values of message_of_any_expired."""
+
+    topic: str
+    address: str
+    queue_id: int
+    offset: int
 
 
 class PullExpiredValues(TypedDict):
@@ -1288,6 +1317,9 @@ SubscriptionNotLatestPiece: TypeAlias = Piece[
 ]
 GroupNotKnownPiece: TypeAlias = Piece[Literal["group_not_known"], GroupNotKnownValues]
 OffsetCorrectedPiece: TypeAlias = Piece[Literal["offset_corrected"], OffsetCorrectedValues]
+OffsetNotCorrectedPiece: TypeAlias = Piece[
+    Literal["offset_not_corrected"], OffsetNotCorrectedValues
+]
 OffsetWentBackPiece: TypeAlias = Piece[Literal["offset_went_back"], OffsetWentBackValues]
 OffsetResetPiece: TypeAlias = Piece[Literal["offset_reset"], OffsetResetValues]
 ResetAskedPiece: TypeAlias = Piece[Literal["reset_asked"], ResetAskedValues]
@@ -1339,6 +1371,10 @@ StartRefusedPiece: TypeAlias = Piece[Literal["start_refused"], StartRefusedValue
 TopicMissingPiece: TypeAlias = Piece[Literal["topic_missing"], TopicMissingValues]
 UnlockFailedPiece: TypeAlias = Piece[Literal["unlock_failed"], UnlockFailedValues]
 OffsetIllegalPiece: TypeAlias = Piece[Literal["offset_illegal"], OffsetIllegalValues]
+MessageExpiredPiece: TypeAlias = Piece[Literal["message_expired"], MessageExpiredValues]
+MessageOfAnyExpiredPiece: TypeAlias = Piece[
+    Literal["message_of_any_expired"], MessageOfAnyExpiredValues
+]
 PullExpiredPiece: TypeAlias = Piece[Literal["pull_expired"], PullExpiredValues]
 AllocationFailedPiece: TypeAlias = Piece[Literal["allocation_failed"], AllocationFailedValues]
 HeartbeatFailedPiece: TypeAlias = Piece[Literal["heartbeat_failed"], HeartbeatFailedValues]

@@ -26,8 +26,11 @@ if TYPE_CHECKING:
         BrokerAddressPiece,
         ConsumerDataPiece,
         HeartbeatPiece,
+        MessageExpiredPiece,
+        MessageOfAnyExpiredPiece,
         NotifiedPiece,
         NotInMemberListPiece,
+        OffsetNotCorrectedPiece,
         OffsetWentBackPiece,
         ProxyStartingPiece,
         SubscriptionChangedPiece,
@@ -71,11 +74,14 @@ class FactRows:
         queue_id: int | None = None,
         client_id: str | None = None,
         merge: Merge | None = None,
+        alike: tuple[str, ...] = (),
     ) -> None:
-        """Add a statement; `merge` joins details that do not distinguish two things."""
+        """Add a statement; `merge` joins details that do not distinguish two things, where those
+        named in `alike` are equal.
+        """
         declared = FACT_KINDS[kind]
         texts = {name: as_text(value) for name, value in (details or {}).items()}
-        what = () if merge else tuple(sorted(texts.items()))
+        what = tuple((name, texts[name]) for name in (alike if merge else sorted(texts)))
         moment = at_ms if declared.repeated == MOMENTS else None
         key = (kind, topic, broker_name, queue_id, client_id, what, moment)
         row = self._open.get(key)
@@ -274,6 +280,57 @@ def _both_went_back(first: Details, second: Details) -> Details:
     }
 
 
+def _not_corrected(
+    rows: FactRows, piece: OffsetNotCorrectedPiece, at_ms: int, _: Clients | None
+) -> None:
+    v = piece.values
+    rows.add(
+        "OFFSET_NOT_CORRECTED",
+        at_ms,
+        piece.source,
+        {"sent_to": v["sent_to"], "lowest_asked": v["asked"], "highest_asked": v["asked"]},
+        topic=v["topic"],
+        broker_name=piece.place,
+        merge=_joining("lowest_asked", "highest_asked"),
+        alike=("sent_to",),
+    )
+
+
+def _expired(
+    rows: FactRows,
+    piece: MessageExpiredPiece | MessageOfAnyExpiredPiece,
+    at_ms: int,
+    clients: Clients | None,
+) -> None:
+    """Make the row of a queue: a broker is named by its address in the line, if a file knows it."""
+    v = piece.values
+    details = {"lowest": v["offset"], "highest": v["offset"], LOG_FOLDER: piece.place}
+    rows.add(
+        "MESSAGES_EXPIRED" if piece.kind == "message_expired" else "MESSAGES_OF_ANY_EXPIRED",
+        at_ms,
+        piece.source,
+        {"address": v["address"], **details},
+        topic=v["topic"],
+        broker_name=clients.brokers.get(v["address"]) if clients else None,
+        queue_id=v["queue_id"],
+        client_id=clients.client_id_of(piece) if clients else None,
+        merge=_joining("lowest", "highest"),
+        alike=("address", LOG_FOLDER),
+    )
+
+
+def _joining(lowest: str, highest: str) -> Merge:
+    """Return what joins statements on one queue to one with its lowest and highest offset."""
+
+    def merge(first: Details, second: Details) -> Details:
+        return first | {
+            lowest: str(min(int(first[lowest]), int(second[lowest]))),
+            highest: str(max(int(first[highest]), int(second[highest]))),
+        }
+
+    return merge
+
+
 def _not_listed(
     rows: FactRows, piece: NotInMemberListPiece, at_ms: int, clients: Clients | None
 ) -> None:
@@ -316,6 +373,9 @@ READERS: dict[str, FactReader] = {
     "consumer_data": _topics,
     "subscription_changed": _changed,
     "offset_went_back": _went_back,
+    "offset_not_corrected": _not_corrected,
+    "message_expired": _expired,
+    "message_of_any_expired": _expired,
     "not_in_member_list": _not_listed,
     "notified": _notified,
 }

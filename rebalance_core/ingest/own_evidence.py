@@ -36,7 +36,9 @@ def of_group(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[Ev
             yield _at(context.acting_master_place(piece.place, at_ms), piece) if listed else piece
         elif _of_process(piece.kind):
             yield _at(folder.place, piece)
-        elif folder.is_authoritative(piece.at_ms) or piece.kind == "dump":
+        elif (
+            folder.is_authoritative(piece.at_ms) or piece.kind == "dump" or _of_replica(piece.kind)
+        ):
             yield _at(folder.broker_name, piece)
 
 
@@ -59,6 +61,11 @@ def _at(place: str, piece: Evidence) -> Evidence:
 def _of_process(kind: str) -> bool:
     """Return True for evidence on the consumer table of the process that wrote the log."""
     return kind == "member" or (kind in LOG_FACTS and LOG_FACTS[kind].of_slaves)
+
+
+def _of_replica(kind: str) -> bool:
+    """Return True for evidence on the queues of the broker whose replica wrote the log."""
+    return kind in LOG_FACTS and LOG_FACTS[kind].of_replicas
 
 
 def own_evidence(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[Evidence]:

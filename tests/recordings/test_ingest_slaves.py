@@ -336,3 +336,31 @@ def test_without_the_masters_turns_the_ledger_would_be_wrong(name: str) -> None:
     wrong = ledger_of(given)
     points = rest_points(name)
     assert any(held(wrong, "ledger", at) != owned(name, "ledger", at) for at in points)
+
+
+def test_what_a_slave_lacks_and_what_a_listener_keeps_are_facts_of_the_queues(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "collection"
+    shutil.copytree(DATA / "slave-read" / "collection", folder)
+    moved = "PULL_OFFSET_MOVED:none correction. topic=OrderTopic, groupId=order-service, "
+    with (folder / "brokers" / "broker-b-s" / "broker.log").open("a") as log:
+        for second, asked in (("21", 77), ("22", 79)):
+            head = f"2026-11-22 15:39:{second} WARN PullMessageThread_1 - {moved}"
+            log.write(f"{head}requestOffset={asked}, suggestBrokerId=0\n")
+    expired = "send expire msg back. topic=OrderTopic, msgId=7F, storeHost=/127.0.0.1:1, queueId=1"
+    with (folder / "clients" / "c1" / "rocketmq_client.log").open("a") as log:
+        for thread in ("CleanExpireMsgScheduledThread_order-service_1", "Timer_1"):
+            for offset in (70, 85):
+                head = f"2026-11-22 15:39:29.982 INFO  [12558] [{thread}] [a.B#c:1]"
+                log.write(f"{head} - {expired}, queueOffset={offset}\n")
+    facts = {row["kind"]: row for row in ingest_collection(folder).tables["observed_facts"]}
+    lacking, known = facts["OFFSET_NOT_CORRECTED"], facts["MESSAGES_EXPIRED"]
+    unknown = facts["MESSAGES_OF_ANY_EXPIRED"]
+    replica = {"sent_to": "0", "lowest_asked": "77", "highest_asked": "79"}
+    assert dict(lacking["details"]) == replica
+    assert (lacking["consumer_group"], lacking["broker_name"]) == ("order-service", "broker-b")
+    offsets = {"address": "127.0.0.1:1", "lowest": "70", "highest": "85", "log": "c1"}
+    assert dict(known["details"]) == dict(unknown["details"]) == offsets
+    assert known["client_id"] == "10.0.0.10@12558#5355719421511"
+    assert (known["consumer_group"], unknown["consumer_group"]) == ("order-service", None)

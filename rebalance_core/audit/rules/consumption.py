@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from rebalance_core.audit.blocked_queues import blocked_queues
 from rebalance_core.audit.dumps import (
+    expired_messages,
     held_over_time,
     holder_address,
     holders_at_end,
@@ -18,6 +20,7 @@ from rebalance_core.audit.dumps import (
     seen_ms,
 )
 from rebalance_core.audit.group_snapshot import (
+    ExpiredMessages,
     Finding,
     GroupSnapshot,
     Rule,
@@ -219,6 +222,8 @@ class _Size(NamedTuple):
         each, most = taken / len(members), max(queues.values())
         enough = (n for n in range(1, most + 1) if busiest_rate(queues, rates, n) <= each)
         needed = next(enough, None) if fastest <= each else None
+        if needed is not None and needed <= len(members):
+            return None  # together they read as fast as messages arrive
         return cls(len(members), len(behind), each, needed, most)
 
     @property
@@ -232,12 +237,14 @@ class _Size(NamedTuple):
         if self.needed is None:
             return f"{who}: not even a member for each of {plural(self.queues, 'queue')} keeps up."
         most = f"{plural(self.queues, 'queue')} allow{'s' if self.queues == 1 else ''} at most"
-        return f"{who}: {self.needed} members would keep up, without a spare ({most} {self.queues})."
+        return (
+            f"{who}: {self.needed} members would keep up, without a spare ({most} {self.queues})."
+        )
 
     @property
     def evidence(self) -> dict[str, object]:
         """Return the same as fields of the finding."""
-        known = {"members": self.members, "members_behind": self.behind}
+        known: dict[str, object] = {"members": self.members, "members_behind": self.behind}
         if self.behind < self.members:
             return known
         needed = "more than queues" if self.needed is None else self.needed
@@ -353,6 +360,9 @@ class _Causes:
         flow = sorted(group.facts["FLOW_CONTROLLED"], key=last_stated, reverse=True)
         self._flow = grouped(flow, queue_of)
         self._illegal = newest_of_queues(group.facts["OFFSET_ILLEGAL"])
+        self._lacking = sorted(group.facts["OFFSET_NOT_CORRECTED"], key=last_stated, reverse=True)
+        self._expired = _expired_messages(group)
+        self._only_broker = _only_brokers(group) if self._expired else {}
         pulls = (f for f in group.facts["REQUEST_FAILED"] if f["details"]["request"] == PULL)
         self._failed = sorted(pulls, key=last_stated, reverse=True)
         self._addresses = group.run.addresses
@@ -401,6 +411,9 @@ class _Causes:
                 "Find out what happened to the broker's store (COMMITS_ABOVE_END), then reset the "
                 "group's offsets there (resetOffsetByTime).",
             )
+        lacking = self._lacking_on_slave(row, since_ms) or self._expired_message(row, since_ms)
+        if lacking is not None:
+            return lacking
         for flow in self._flow.get(queue, ()):
             known = flow["client_id"] is not None and client_id is not None
             if flow["last_ms"] >= since_ms and not (known and flow["client_id"] != client_id):
@@ -435,6 +448,46 @@ class _Causes:
             )
         return None
 
+    def _lacking_on_slave(self, row: GroupQueueProgressRow, since_ms: int) -> Cause | None:
+        """Return that a slave lacks the offset at which the commit stands."""
+        for fact in self._lacking:
+            details, committed = fact["details"], row["committed"]
+            lowest, highest = (number(details[name]) for name in ("lowest_asked", "highest_asked"))
+            if (
+                (fact["topic"], fact["broker_name"]) == (row["topic"], row["broker_name"])
+                and fact["last_ms"] >= since_ms
+                and committed is not None
+                and lowest <= committed <= highest
+            ):
+                return Cause(
+                    f"the client asks a slave of {row['broker_name']}, which lacks that offset and "
+                    f"sends it to the replica with id {details['sent_to']} (broker's log)",
+                    "slave lacks the offset",
+                    "Bring the master back, or let the slave copy what it lacks: a slave without "
+                    "offsetCheckInSlave never corrects an offset.",
+                )
+        return None
+
+    def _expired_message(self, row: GroupQueueProgressRow, since_ms: int) -> Cause | None:
+        """Return that the listener has had messages after the commit for too long."""
+        for expired in self._expired.get((row["topic"], row["queue_id"]), ()):
+            broker = self._addresses.get(expired.address, self._only_broker.get(expired.queue))
+            end, committed = row["end_offset"], row["committed"]
+            if (
+                expired.last_ms < since_ms
+                or broker != row["broker_name"]
+                or expired.client_id not in (None, row["client_id"])
+                or not (committed or 0) <= expired.highest < (inf if end is None else end)
+            ):
+                continue
+            unnamed = f" clients/{expired.log}, whose line names no group"
+            return Cause(
+                "the listener had messages of the queue for longer than consumeTimeout, and the "
+                f"client sent them back (client's log{'' if expired.of_group else unnamed})",
+                "consumeTimeout",
+            )
+        return None
+
     def _is_unfinished(self, row: GroupQueueProgressRow, since_ms: int) -> bool:
         """Return whether the client's answer, or mqadmin's, has messages after the commit."""
         queue = queue_of(row)
@@ -445,6 +498,22 @@ class _Causes:
             and number(held["details"].get("cached_messages"), 0) > 0
         )
         return waits or (blocked is not None and blocked["last_ms"] >= since_ms)
+
+
+def _expired_messages(group: GroupSnapshot) -> dict[tuple[str, int], list[ExpiredMessages]]:
+    """Return the expired messages of the group and of unknown groups, newest first."""
+    expired = [expired_messages(fact) for fact in group.facts["MESSAGES_EXPIRED"]]
+    expired += [each for of_queue in group.run.expired.values() for each in of_queue]
+    newest_first = sorted(expired, key=lambda each: (-each.last_ms, each.log))
+    return grouped(newest_first, lambda each: each.queue)
+
+
+def _only_brokers(group: GroupSnapshot) -> dict[tuple[str, int], str]:
+    """Return the broker of each topic and queue id that no second broker has."""
+    brokers: dict[tuple[str, int], set[str]] = {}
+    for row in progress_rows(group):
+        brokers.setdefault((row["topic"], row["queue_id"]), set()).add(row["broker_name"])
+    return {queue: next(iter(names)) for queue, names in brokers.items() if len(names) == 1}
 
 
 def _offsets(rows: Iterable[GroupQueueProgressRow]) -> list[str]:
@@ -469,7 +538,8 @@ STANDS_STILL = Rule(
     "queue. ERROR if no queue of the group that receives messages makes progress.",
     "queue_progress; ownership, observed_ownership, GROUP_CONFIG, HELD_QUEUE, STUCK_QUEUE, "
     "FLOW_CONTROLLED, START_REFUSED, TOPIC_MISSING, "
-    "REQUEST_FAILED, OFFSET_ILLEGAL",
+    "REQUEST_FAILED, OFFSET_ILLEGAL, OFFSET_NOT_CORRECTED, MESSAGES_EXPIRED, "
+    "MESSAGES_OF_ANY_EXPIRED",
     "Look at the message at that offset and at the client's threads (jstack): one message that "
     "is never finished holds back the commit of its queue. Restart the client; messages that "
     "arrived since then are read again.",

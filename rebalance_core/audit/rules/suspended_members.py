@@ -71,11 +71,12 @@ def _finding(
         f"{topic} {queue_names((broker, number) for t, broker, number in kept if t == topic)}"
         for topic in topics
     ]
+    keeps = f"{plural(len(kept), 'queue')} without reading them ({'; '.join(names)})"
     also = f"; also held by {listed(sorted(others), 3)}" if others else ""
     return Finding(
         f"{last['client_id']} has been suspended since {utc(first['from_ms'])} "
-        f"({lasting(span_ms)}): it keeps {plural(len(kept), 'queue')} without reading them "
-        f"({'; '.join(names)}){also}.",
+        f"({lasting(span_ms)}): it keeps {keeps if kept else 'its queues without reading them'}"
+        f"{also}.",
         {"queues": "; ".join(names), "also_held_by": listed(sorted(others))},
         client_id=last["client_id"],
         first_ms=first["from_ms"],

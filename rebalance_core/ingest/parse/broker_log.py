@@ -24,6 +24,7 @@ _REFUSED = "the consumer's subscription not exist, group: "
 _UNKNOWN = "the consumer's group info not exist, group: "
 _NOT_LATEST = "The broker's subscription is not latest, group: "
 _CORRECTED = "PULL_OFFSET_MOVED:correction offset. topic="
+_NOT_CORRECTED = "PULL_OFFSET_MOVED:none correction. topic="
 _BACK = "[NOTIFYME]update consumer offset less than store. clientHost="
 _THREW = "], allocate message queue exception. strategy name: "
 
@@ -119,6 +120,20 @@ def _corrected(message: str) -> LineFields:
         return None
 
 
+def _not_corrected(message: str) -> LineFields:
+    """Read a pull beyond an end of a slave's queue; the id is of the broker to ask instead."""
+    marks = (_NOT_CORRECTED, ", groupId=", ", requestOffset=", ", suggestBrokerId=", "")
+    pieces = java_text.between(message, *marks)
+    fields = log_lines.named(("topic", "group"), pieces)
+    if fields is None or pieces is None:
+        return None
+    asked = java_text.whole(pieces[2], java_numbers.LONG_MAX)
+    sent_to = java_text.whole(pieces[3], java_numbers.LONG_MAX)
+    return (
+        None if asked is None or sent_to is None else {**fields, "asked": asked, "sent_to": sent_to}
+    )
+
+
 def _back(message: str) -> LineFields:
     pieces = java_text.between(
         message, _BACK, ", key=", ", queueId=", ", requestOffset=", ", storeOffset=", ""
@@ -171,6 +186,7 @@ GROUP_TEMPLATES: tuple[Template, ...] = (
     ("group_not_known", _UNKNOWN, marked(("group",), _UNKNOWN, "")),
     ("subscription_not_latest", _NOT_LATEST, _not_latest),
     ("offset_corrected", _CORRECTED, _corrected),
+    ("offset_not_corrected", _NOT_CORRECTED, _not_corrected),
     ("offset_went_back", _BACK, _back),
     ("group_created", _AUTO, _auto),
     ("group_created", _ADMIN, _admin),

@@ -307,6 +307,7 @@ HEARTBEAT = "HeartbeatData [clientID="
 _HEADLESS_WORDS = (
     *_BEGINNINGS,
     HEARTBEAT,
+    pull_logs.EXPIRED,
     _TRUNCATED,
     *TROUBLE_WORDS,
     *lock_and_pop_logs.CLIENT_WORDS,
@@ -335,6 +336,8 @@ def parse_client_line(text: str, source: str, clock: ClientClock) -> tuple[Fact 
         facts = _heartbeat(line, text, source)
     elif message.startswith(REBALANCE):
         facts = _rebalance(line, text, source)
+    elif message.startswith(pull_logs.EXPIRED):
+        facts = (pull_logs.message_expired(line, text, source),)
     elif message.startswith(_BEGINNINGS):
         facts = log_lines.read_message(TEMPLATES, line, text, source)
     else:

@@ -6,9 +6,12 @@ ones, or of offsets too far apart, because one message is not finished. It takes
 without a lock or an offset to begin at.
 """
 
+import re
+
+from rebalance_core.ingest.fact import Fact, Unread
 from rebalance_core.ingest.parse import java_numbers, java_text, log_lines
 from rebalance_core.ingest.parse.java_text import between, whole
-from rebalance_core.ingest.parse.log_lines import LineFields, Template
+from rebalance_core.ingest.parse.log_lines import LineFields, LogLine, Template
 from rebalance_core.model.flow_control import COUNT, SIZE, SPAN
 from rebalance_core.model.refused_starts import LOCK_FAILED, NO_OFFSET, OFFSET_FAILED
 
@@ -95,6 +98,37 @@ def _unlock_failed(message: str) -> LineFields:
     topic, broker, queue_id = queues[0]
     return {"topic": topic, "broker_name": broker, "queue_id": queue_id}
 
+
+def message_expired(line: LogLine, text: str, source: str) -> Fact | Unread:
+    """Read ``send expire msg back. topic={}, msgId={}, storeHost={}, queueId={}, queueOffset={}``.
+
+    From 5.1.1 on the line's thread is named after the group, of which it has 100 characters. The
+    topic is that of the listener: also of messages of the retry topic.
+    """
+    marks = (EXPIRED, ", msgId=", ", storeHost=", ", queueId=", ", queueOffset=", "")
+    pieces = between(line.message, *marks)
+    numbers = (
+        [whole(piece.strip(), java_numbers.LONG_MAX) for piece in pieces[3:]] if pieces else []
+    )
+    if pieces is None or not pieces[0] or None in numbers:
+        return log_lines.not_read(text, source, EXPIRED)
+    fields = {
+        "topic": pieces[0],
+        "address": pieces[2].rpartition("/")[2],
+        "queue_id": numbers[0],
+        "offset": numbers[1],
+    }
+    thread = _CLEANING_THREAD.search(text.partition(" - ")[0])
+    group = thread[1] if thread else ""
+    if not group or len(group) >= THREAD_CHARACTERS:
+        return Fact("message_of_any_expired", line.at_ms, fields, source)
+    return Fact("message_expired", line.at_ms, {"group": group, **fields}, source)
+
+
+EXPIRED = "send expire msg back. topic="
+THREAD_CHARACTERS = 100
+"""ConsumeMessageConcurrentlyService cuts the group's name in that of its threads."""
+_CLEANING_THREAD = re.compile(r"\[CleanExpireMsgScheduledThread_(.+)_\d+\]")
 
 PULL_TEMPLATES: tuple[Template, ...] = (
     *(("flow_controlled", words, _flow_controlled) for words in _FLOW_CONTROL),

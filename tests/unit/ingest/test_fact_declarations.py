@@ -47,6 +47,8 @@ WITHOUT_TEMPLATE = {
     "start_refused",
     "topic_missing",
     "heartbeat_refused",
+    "message_expired",
+    "message_of_any_expired",
     "pop_forbidden",
     "proxy_mode",
     "proxy_alive",

@@ -1,12 +1,13 @@
 """Queues that a member holds and does not read, or reads too slowly."""
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from rebalance_core.audit.confidence import borne_out
 from rebalance_core.audit.coverage import Coverage, LogSpan
+from rebalance_core.audit.dumps import expired_messages
 from rebalance_core.audit.findings import run_rules
 from rebalance_core.audit.group_snapshot import GroupSnapshot
 from rebalance_core.audit.progress import progress_of
@@ -28,6 +29,9 @@ from tests.unit.audit.snapshots import (
     topic,
     with_rows,
 )
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import MessagesOfAnyExpiredFact
 
 STILL, FALLS, NEVER = "COMMIT_STANDS_STILL", "FALLS_BEHIND", "NEVER_COMMITTED"
 TWO = topic(read=2), join("x")
@@ -168,6 +172,71 @@ def test_an_offset_that_the_broker_lacks_is_the_cause_of_its_queue() -> None:
     illegal = fact("OFFSET_ILLEGAL", 400, 890, 7, asked="92", given="70", log="app", **where)
     (one,) = findings_of(STILL, stuck(facts=[illegal]))
     assert "lacks offset 92 and redirects the client to 70 (7 times, client's log)" in one.summary
+
+
+def lacking(*asked: int, until: float = 890, broker: str = "a") -> Row:
+    lowest, highest = min(asked), max(asked)
+    details = {"sent_to": "0", "lowest_asked": str(lowest), "highest_asked": str(highest)}
+    place = {"topic": "T", "broker_name": broker}
+    return fact("OFFSET_NOT_CORRECTED", 310, until, 10, **place, **details)
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        (lacking(70), "slave lacks the offset"),
+        (lacking(12, 4711), "slave lacks the offset"),
+        (lacking(71), "unknown"),
+        (lacking(70, until=299), "unknown"),
+        (lacking(70, broker="b"), "unknown"),
+    ],
+)
+def test_a_slave_that_lacks_the_offset_is_the_cause(row: Row, reason: str) -> None:
+    (one,) = findings_of(STILL, stuck(facts=[row]))
+    assert one.evidence["reason"] == reason
+    assert ("the replica with id 0" in one.summary) == (reason != "unknown")
+
+
+def expired(highest: int, at: float = 890, kind: str = "MESSAGES_EXPIRED", **more: Any) -> Row:
+    details = {"lowest": "70", "highest": str(highest), "log": "app", "address": "10.0.0.1:10911"}
+    place = {"topic": "T", "broker_name": None, "queue_id": 0, "client_id": "x"} | more
+    return fact(kind, 310, at, 3, **place, **details)
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        (expired(85), "consumeTimeout"),
+        (expired(70, client_id=None), "consumeTimeout"),
+        (expired(85, client_id="y"), "unknown"),
+        (expired(85, queue_id=1), "unknown"),
+        (expired(85, at=299), "unknown"),
+        # below the commit, or above the end: of the retry topic
+        (expired(69), "unknown"),
+        (expired(9_000), "unknown"),
+    ],
+)
+def test_messages_beyond_consume_timeout_are_the_cause_of_their_queue(
+    row: Row, reason: str
+) -> None:
+    (one,) = findings_of(STILL, stuck(facts=[row]))
+    assert one.evidence["reason"] == reason
+
+
+@pytest.mark.parametrize(("broker", "reason"), [("a", "consumeTimeout"), ("b", "unknown")])
+def test_a_line_without_a_group_is_a_cause_of_the_queue_at_its_address(
+    broker: str, reason: str
+) -> None:
+    group = stuck()
+    row = expired(85, kind="MESSAGES_OF_ANY_EXPIRED", client_id=None)
+    run = replace(
+        group.run,
+        addresses={"10.0.0.1:10911": broker},
+        expired={("T", 0): [expired_messages(cast("MessagesOfAnyExpiredFact", row))]},
+    )
+    (one,) = findings_of(STILL, replace(group, run=run))
+    assert one.evidence["reason"] == reason
+    assert ("clients/app, whose line names no group" in one.summary) == (broker == "a")
 
 
 def test_what_files_show_of_the_cause_is_named() -> None:

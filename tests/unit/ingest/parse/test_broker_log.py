@@ -57,6 +57,18 @@ def read(message: str) -> tuple[Fact | Unread, ...]:
     return parse_broker_line(AT + message, "broker.log:1", ServerClock())
 
 
+@pytest.mark.parametrize("group", ["g", "g, v2"])
+def test_a_slave_that_lacks_an_offset_names_the_replica_to_ask(group: str) -> None:
+    # DefaultPullMessageResultHandler 5.x, PullMessageProcessor 4.9: the same words
+    words = "PULL_OFFSET_MOVED:none correction. topic=T, "
+    (found,) = read(f"{words}groupId={group}, requestOffset=4711, suggestBrokerId=0")
+    assert isinstance(found, Stated)
+    values = {"topic": "T", "group": group, "asked": 4711, "sent_to": 0}
+    assert (found.kind, found.values) == ("offset_not_corrected", values)
+    (torn,) = read(f"{words}groupId={group}, requestOffset=47")
+    assert isinstance(torn, Unread)
+
+
 def test_a_pull_consumer_sends_no_time_of_its_subscription() -> None:
     data = DATA.replace("subVersion=7", "subVersion=0").replace("subVersion=5", "subVersion=0")
     (fact,) = read(f"registerConsumer info changed {data} 10.0.0.7:1234")

@@ -98,6 +98,43 @@ def test_an_order_lock_that_a_client_keeps_names_no_group() -> None:
     assert all(isinstance(one, Unread) for one in states(words + QUEUE[:30]))
 
 
+EXPIRED = (
+    "send expire msg back. topic=T, msgId=7F0000010DE218B4AAC2, storeHost=/10.0.0.1:10911, "
+    "queueId=3, queueOffset=70"
+)
+EXPIRED_VALUES = {"topic": "T", "address": "10.0.0.1:10911", "queue_id": 3, "offset": 70}
+
+
+def threaded(thread: str) -> str:
+    """Return the head of a line of 5.1 and later, as ProcessQueue logs it."""
+    return f"2026-11-21 11:47:31.000 INFO  [7] [{thread}] [RocketmqClient#cleanExpiredMsg:106] - "
+
+
+@pytest.mark.parametrize(
+    ("head", "group"),
+    [
+        (threaded("CleanExpireMsgScheduledThread_orders_v2_1"), "orders_v2"),  # 5.1.1+
+        (threaded("CleanExpireMsgScheduledThread_1"), None),  # 5.1.0
+        (threaded(f"CleanExpireMsgScheduledThread_{'g' * 100}_1"), None),  # cut off
+        (AT, None),  # 4.9
+    ],
+)
+def test_a_message_that_expired_names_the_group_by_its_thread(head: str, group: str | None) -> None:
+    clock = ClientClock(Clock(ZoneInfo("UTC")))
+    (found,) = parse_client_line(head + EXPIRED, "client.log:1", clock)
+    assert isinstance(found, Stated)
+    values = dict(found.values)
+    values.pop("pid", None)
+    kind = "message_expired" if group else "message_of_any_expired"
+    assert (found.kind, values) == (kind, EXPIRED_VALUES | ({"group": group} if group else {}))
+    block = LogBlock(pa.array([head + EXPIRED]), CLIENT_LOG)
+    assert block.rows_to_read(ZoneInfo("UTC")) == [0]
+
+
+def test_a_message_that_expired_is_not_read_if_its_line_is_cut_off() -> None:
+    assert all(isinstance(one, Unread) for one in states(EXPIRED[:90]))
+
+
 def test_an_illegal_offset_has_both_offsets() -> None:
     result = "PullResult [pullStatus=OFFSET_ILLEGAL, nextBeginOffset=7358, minOffset=0, "
     result += "maxOffset=7358, msgFoundList=0]"

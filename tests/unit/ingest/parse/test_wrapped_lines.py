@@ -294,6 +294,30 @@ def test_that_nothing_was_committed_is_a_fact_of_the_group(tmp_path: Path) -> No
     )
 
 
+@pytest.mark.parametrize("coloured", [False, True])
+def test_a_rust_client_logs_commits_in_the_words_of_java_s(coloured: bool, tmp_path: Path) -> None:
+    # rocketmq-client-rust 1.0.0, RemoteBrokerOffsetStore; tracing's default format
+    where = "rocketmq_client_rust::consumer::store::remote_broker_offset_store"
+    words = "[persistAll] Group: g ClientId: 10.0.0.5@7 updateConsumeOffsetToBroker MessageQueue "
+    plain = "{time}  INFO {where}: {words}\n"
+    colours = (
+        "\x1b[2m{time}\x1b[0m \x1b[32m INFO\x1b[0m \x1b[2m{where}\x1b[0m\x1b[2m:\x1b[0m {words}\n"
+    )
+    log = tmp_path / "clients" / "c" / "rocketmq_client.log"
+    log.parent.mkdir(parents=True)
+    (tmp_path / "collection.toml").write_text('cluster = "c"\n')
+    with log.open("w") as lines:
+        for minute in range(3):
+            said = f"{words}[topic=T, brokerName=a, queueId=1] {100 + minute}"
+            form = colours if coloured else plain
+            time = f"2026-11-29T08:0{minute}:00.123456Z"
+            lines.write(form.format(time=time, where=where, words=said))
+    rows = ingest_collection(tmp_path).tables["committed_offsets"]
+    seen = [(row["client_id"], row["committed_offset"], row["observed_ms"]) for row in rows]
+    first_ms = 1_795_939_200_123
+    assert seen == [("10.0.0.5@7", 100 + n, first_ms + 60_000 * n) for n in range(3)]
+
+
 def test_what_a_cpp_client_reports_of_itself() -> None:
     begin = "[2026-Nov-21 11:28:54.663768](info):"
     queue = "MessageQueue [topic=T, brokerName=b, queueId=0]"
