@@ -24,15 +24,18 @@ NOT_SEEN = (
         "the application's own log",
     ),
     (
-        "which messages of which group wait at a broker to be delivered again",
-        "pop.log and the offsets of the revive queues count the checkpoints of all groups together",
-        "the metric `rocketmq_pop_revive_in_message_total`, or `enablePopLog=true` from then on",
+        "which messages of a group wait at a broker to be delivered again (how many are popped "
+        "and how many acknowledgements came: POP_COUNTS, from a broker's metrics, 5.1 on)",
+        "pop.log and the offsets of the revive queues count the checkpoints of all groups "
+        "together; `rocketmq_pop_revive_out_message_total` counts an entry in each pass that reads "
+        "it again, so no difference of counters shows what waits",
+        "`enablePopLog=true` from then on",
     ),
     (
-        "how many receives of a group wait at a broker, and how many acknowledgements it received",
-        "pop.log adds up the waiting requests of all groups (`tmpTotalSize`); its "
-        "`PopBufferToStoreAck` counts what one pass of 200 wrote, of all groups too",
-        "the request `POLLING_INFO`, for which mqadmin has no command; `enablePopLog=true`",
+        "how many receives of a group wait at a broker",
+        "pop.log adds up the waiting requests of all groups (`tmpTotalSize`), and no metric of "
+        "5.1 to 5.5 counts them",
+        "the request `POLLING_INFO`, for which mqadmin has no command",
     ),
     (
         "a popped message whose checkpoint or acknowledgement was lost (#7914, #10276, #9583), or "

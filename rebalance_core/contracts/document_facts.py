@@ -61,7 +61,16 @@ STORES = (
     DocumentFact(
         "revive_metrics",
         "a revive queue, by the broker's exporter",
-        fields("revive_queue: int, late_ms: int, waiting: int | None"),
+        fields("revive_queue: int, late_ms: int, waiting: int | None, node: str | None"),
+    ),
+    DocumentFact(
+        "pop_counts",
+        "what a broker counts of a group's pops of a topic, by its exporter",
+        fields(
+            "consumer_group, topic, node: str | None, checkpoints: int | None, "
+            "acknowledgements: int | None, failed: int | None, put_back: int | None, "
+            "given: int | None, given_again: int | None, in_flight: int | None"
+        ),
     ),
     DocumentFact("group_configs", "what was read of it", fields("groups: int, rejected: int")),
     DocumentFact(

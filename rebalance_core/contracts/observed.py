@@ -311,6 +311,19 @@ _OTHER_KINDS = (
         ),
     ),
     FactKind(
+        "POP_COUNTS",
+        "a group's pops of a topic and of its retries, by the broker's metrics; counts are since "
+        "the broker started, empty: not shown",
+        MOMENTS,
+        about=("topic", "broker_name"),
+        details=fields(
+            "checkpoints (written by pops and renewals), acknowledgements (written), failed (of "
+            "both, refused by the store), put_back (into the retry topic), given (messages of the "
+            "topic), given_again (of its retry topic), in_flight (popped and not acknowledged, at "
+            "that moment)"
+        ),
+    ),
+    FactKind(
         "NOT_ONLINE",
         "consumerConnection failed with CODE 206: the broker, or proxy, knows no member",
         MOMENTS,

@@ -2290,6 +2290,29 @@ class OrderBlockFact(Fact):
     details: OrderBlockDetails
 
 
+class PopCountsDetails(TypedDict):
+    """Details of POP_COUNTS."""
+
+    checkpoints: str
+    acknowledgements: str
+    failed: str
+    put_back: str
+    given: str
+    given_again: str
+    in_flight: str
+
+
+class PopCountsFact(Fact):
+    """A row of POP_COUNTS."""
+
+    kind: Literal["POP_COUNTS"]
+    topic: str
+    broker_name: str
+    queue_id: int | None
+    client_id: str | None
+    details: PopCountsDetails
+
+
 class NotOnlineDetails(TypedDict):
     """Details of NOT_ONLINE."""
 
@@ -3177,6 +3200,7 @@ class FactsByKind(TypedDict):
     GAVE_UP_ASKING: Sequence[GaveUpAskingFact]
     CONSUME_RATE: Sequence[ConsumeRateFact]
     ORDER_BLOCK: Sequence[OrderBlockFact]
+    POP_COUNTS: Sequence[PopCountsFact]
     NOT_ONLINE: Sequence[NotOnlineFact]
     PROXY: Sequence[ProxyFact]
     STUCK_QUEUE: Sequence[StuckQueueFact]

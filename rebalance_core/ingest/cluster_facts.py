@@ -329,7 +329,9 @@ def _of_document(rows: FactRows, piece: ClusterDocumentsEvidence, at_ms: int) ->
             hours = {"hours": settings[RETENTION]}
             rows.add("MESSAGE_RETENTION", at_ms, source, hours, broker_name=name)
     elif piece.kind == "revive_metrics":
-        rows.add("REVIVE_METRICS", at_ms, source, piece.values, broker_name=piece.place)
+        queue = {name: piece.values[name] for name in ("revive_queue", "late_ms", "waiting")}
+        broker = piece.values["node"] or piece.place
+        rows.add("REVIVE_METRICS", at_ms, source, queue, broker_name=broker)
     elif piece.kind == "revive_progress":
         read = piece.values
         details: dict[str, object] = {

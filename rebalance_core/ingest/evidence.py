@@ -158,9 +158,10 @@ _STORES = {
     "local_offset": (COMMIT, "consumer_group"),
     "store_form": (CLUSTER, ""),
     "revive_metrics": (CLUSTER, ""),
+    "pop_counts": (GROUP, "consumer_group"),
 }
 """Facts of stores: what combines them, and the field that names the group or topic."""
-_FACTS_ONLY = ("subscription_group", "order_info", "dump")
+_FACTS_ONLY = ("subscription_group", "order_info", "pop_counts", "dump")
 """Facts of stores and dumps that are used only for `observed_facts`."""
 _REPEATED = ("route_broker", "broker_local", "broker_topic", "proxy_local", "lite_topic")
 """Evidence about the cluster from dumps and from facts about other subjects; each place repeats

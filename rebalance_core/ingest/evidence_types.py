@@ -874,6 +874,22 @@ class ReviveMetricsValues(TypedDict):
     revive_queue: int
     late_ms: int
     waiting: int | None
+    node: str | None
+
+
+class PopCountsValues(TypedDict):
+    """Values of pop_counts."""
+
+    consumer_group: str
+    topic: str
+    node: str | None
+    checkpoints: int | None
+    acknowledgements: int | None
+    failed: int | None
+    put_back: int | None
+    given: int | None
+    given_again: int | None
+    in_flight: int | None
 
 
 class GroupConfigsValues(TypedDict):
@@ -1405,6 +1421,7 @@ RequestModePiece: TypeAlias = Piece[Literal["request_mode"], RequestModeValues]
 DataVersionPiece: TypeAlias = Piece[Literal["data_version"], DataVersionValues]
 StoreFormPiece: TypeAlias = Piece[Literal["store_form"], StoreFormValues]
 ReviveMetricsPiece: TypeAlias = Piece[Literal["revive_metrics"], ReviveMetricsValues]
+PopCountsPiece: TypeAlias = Piece[Literal["pop_counts"], PopCountsValues]
 GroupConfigsPiece: TypeAlias = Piece[Literal["group_configs"], GroupConfigsValues]
 ExportedTopicPiece: TypeAlias = Piece[Literal["exported_topic"], ExportedTopicValues]
 ExportedSubscriptionGroupPiece: TypeAlias = Piece[

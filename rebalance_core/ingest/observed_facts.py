@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         MemberValues,
         NoMembersPiece,
         OrderInfoPiece,
+        PopCountsPiece,
         QueueProgressPiece,
         StuckQueuePiece,
         SubscriptionGroupPiece,
@@ -154,6 +155,18 @@ def _order(rows: FactRows, piece: OrderInfoPiece, at_ms: int) -> None:
     )
 
 
+def _pop_counts(rows: FactRows, piece: PopCountsPiece, at_ms: int) -> None:
+    v = piece.values
+    rows.add(
+        "POP_COUNTS",
+        at_ms,
+        piece.source,
+        _declared("POP_COUNTS", v),
+        topic=v["topic"],
+        broker_name=v["node"] or piece.place,
+    )
+
+
 def _settings(rows: FactRows, piece: ClientPiece, at_ms: int) -> None:
     properties, client_id = piece.values["properties"], piece.values.get("client_file")
     if not client_id:
@@ -241,6 +254,7 @@ DOCUMENT_READERS: dict[str, DocumentReader] = {
     "client": _settings,
     "client_rates": _rate,
     "order_info": _order,
+    "pop_counts": _pop_counts,
     "stuck_queue": _stuck,
     "queue_progress": _progress,
 }

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rebalance_core.audit.dumps import seen_ms
+from rebalance_core.audit.dumps import number, seen_ms
 from rebalance_core.audit.group_snapshot import (
     Finding,
     GroupSnapshot,
@@ -23,6 +23,7 @@ from rebalance_core.model.verdicts import INFO, WARNING
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import (
         CommittedOffsetsRow,
+        PopCountsFact,
     )
 
 
@@ -32,6 +33,10 @@ MANY_TIMES = 3
 
 FEWEST = 20
 """With fewer retries, a few failed messages would be a finding."""
+
+
+UNACKNOWLEDGED = "the brokers counted no acknowledgement of them since they started"
+"""The reason if metrics of all brokers that count the group's pops show none."""
 
 
 INVISIBLE_ENDS = "the invisible time ends before consumption does"
@@ -44,13 +49,15 @@ COPIES_APART_MS = MINUTE_MS
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """The number of redeliveries of a topic's messages, from the group's commits.
+    """The number of redeliveries of a topic's messages, by commits or by brokers' metrics.
 
     Attributes:
-        read: messages of the topic itself up to the group's commits, an upper bound on those read.
-        again: retries that the group read since the retry topic was created.
-        lately: retries between two copies of the offsets.
+        read: an upper bound on the messages that were read: those of the topic up to the group's
+            commits; by metrics, those that may have been delivered again are part of it.
+        again: retries that the group read since the retry topic was created, or brokers started.
+        lately: retries between two copies of the offsets, or of the metrics.
         first_ms, last_ms: times of these copies; equal if there is only one.
+        acknowledged: the acknowledgements that brokers counted; None: no metrics show it.
     """
 
     read: int
@@ -58,6 +65,7 @@ class Repeats:
     lately: int
     first_ms: int
     last_ms: int
+    acknowledged: int | None = None
 
 
 def find_repeats(group: GroupSnapshot) -> Iterator[Finding]:
@@ -66,12 +74,14 @@ def find_repeats(group: GroupSnapshot) -> Iterator[Finding]:
     gone = [row["to_ms"] for row in group.tables["memberships"] if row["to_ms"] is not None]
     gone_ms = None if group.members else max(gone, default=None)
     for topic in sorted(topics):
-        found = repeats_of(group, topic)
+        counted = counted_repeats(group, topic)
+        found = repeats_of(group, topic) or counted
         if found is None or found.again < max(FEWEST, MANY_TIMES * found.read):
             continue
         if found.last_ms - found.first_ms >= COPIES_APART_MS and not found.lately:
             continue  # it is over, and commits of retries do not show when it began
-        yield _repeats_finding(group, topic, found, gone_ms)
+        acknowledged = None if counted is None else counted.acknowledged
+        yield _repeats_finding(group, topic, replace(found, acknowledged=acknowledged), gone_ms)
 
 
 def repeats_of(group: GroupSnapshot, topic: str) -> Repeats | None:
@@ -86,6 +96,43 @@ def repeats_of(group: GroupSnapshot, topic: str) -> Repeats | None:
     before = sum(offset for (name, *_), offset in oldest.items() if name in names)
     times = [seen_ms(row) for row in rows]
     return Repeats(read, again, again - before, min(times), max(times))
+
+
+def counted_repeats(group: GroupSnapshot, topic: str) -> Repeats | None:
+    """Return the repeats of a topic by the newest metrics of each broker; None: some lack a count.
+
+    A message that came again has been acknowledged, is popped, or waits in the retry topic: so many
+    at most have come, also if a broker has started since it first gave them.
+    """
+    rows = [row for row in group.facts["POP_COUNTS"] if row["topic"] == topic]
+    ordered = sorted(rows, key=lambda row: row["first_ms"])
+    newest = {row["broker_name"]: row for row in ordered}
+    oldest = {row["broker_name"]: row for row in reversed(ordered)}
+    acknowledged = _total(newest, "acknowledgements")
+    given, again = _total(newest, "given"), _total(newest, "given_again")
+    put_back, popped = _total(newest, "put_back"), _total(newest, "in_flight")
+    counts = (acknowledged, given, again, put_back, popped)
+    if min(counts) < 0:
+        return None
+    went = {broker: _count(row, "given_again") for broker, row in oldest.items()}
+    lately = sum(
+        now - went[broker] if 0 <= went[broker] <= now else now
+        for broker, now in ((broker, _count(row, "given_again")) for broker, row in newest.items())
+    )
+    came = acknowledged + popped + max(0, put_back - again)
+    first_ms, last_ms = ordered[0]["first_ms"], ordered[-1]["first_ms"]
+    return Repeats(max(given, came), again, lately, first_ms, last_ms, acknowledged)
+
+
+def _count(row: PopCountsFact, name: str) -> int:
+    """Return a count of the metrics; -1: they do not show it."""
+    return number(row["details"].get(name))
+
+
+def _total(rows: Mapping[str, PopCountsFact], name: str) -> int:
+    """Return the sum of all brokers' counts; -1: one of them does not show it."""
+    counts = [_count(row, name) for row in rows.values()]
+    return -1 if min(counts, default=-1) < 0 else sum(counts)
 
 
 def _commits(
@@ -106,6 +153,8 @@ def _repeats_finding(
     reason = (
         INVISIBLE_ENDS
         if expired
+        else UNACKNOWLEDGED
+        if found.acknowledged == 0
         else "not in these files: the listener fails, or messages are acknowledged late or never"
     )
     lately = (
@@ -116,11 +165,13 @@ def _repeats_finding(
     are = "are" if gone_ms is None else "were"
     return Finding(
         f"Messages of {topic} {are} delivered again and again: the group read at most "
-        f"{messages(found.read)} of the topic, and {found.again:,} retries{lately}.",
+        f"{messages(found.read)} of the topic, and {found.again:,} retries{lately}"
+        f"{'; ' + UNACKNOWLEDGED if reason == UNACKNOWLEDGED else ''}.",
         {
             "read_at_most": str(found.read),
             "retries": str(found.again),
             "retries_lately": str(found.lately),
+            "acknowledgements": "" if found.acknowledged is None else str(found.acknowledged),
             "reason": reason,
         },
         severity=INFO if expired else None,
@@ -147,7 +198,8 @@ REPEATS = Rule(
     "A group reads retries of a topic at least three times as often as the topic's messages: it "
     "does not acknowledge them within their invisible time, so the broker keeps delivering them "
     "until the retries are used up.",
-    "committed_offsets of the topic and of its POP retry topic, POP_TIMED_OUT",
+    "committed_offsets of the topic and of its POP retry topic, or POP_COUNTS (metrics of the "
+    "broker); POP_TIMED_OUT",
     "Acknowledge each message within its invisible time: raise invisibleDuration "
     "(popInvisibleTime) above the time that a whole batch takes, or receive fewer at once. If the "
     "listener keeps failing on the same messages, fix it; they end up in the dead-letter topic.",

@@ -1,58 +1,201 @@
 """A broker's metrics as its exporter prints them: OpenMetrics or Prometheus text (5.1 on)."""
 
 import re
+from collections.abc import Iterator
+from typing import NamedTuple, TypeAlias
 
 from rebalance_core.ingest import fact
 from rebalance_core.ingest.fact import Fact, Unread, Unreadable
 from rebalance_core.ingest.parse.java_numbers import INT_MAX
 from rebalance_core.ingest.parse.java_text import MS_MAX, whole
+from rebalance_core.model.queue import POP_RETRY_MARKS, retry_topic
 
 LATENCY = "rocketmq_pop_revive_latency"
 WAITING = "rocketmq_pop_revive_lag"
-"""PopMetricsConstant.GAUGE_POP_REVIVE_LATENCY and GAUGE_POP_REVIVE_LAG. The exporter may append a
-unit, which is wrong for the second, a number of messages (5.5.0)."""
-_SAMPLE = re.compile(
-    r"^(?P<name>rocketmq_pop_revive_(?:latency|lag))(?:_milliseconds)?\{(?P<labels>[^{}]*)\}"
-    r" +(?P<value>\S+)"
-)
-_QUEUE_LABEL = re.compile(r'(?:^|,)queue_id="(?P<queue>[^"]*)"')
+WRITTEN = "rocketmq_pop_revive_in_message_total"
+PUT_BACK = "rocketmq_pop_revive_retry_messages_total"
+"""``PopMetricsConstant``, equal from 5.1.4 to 5.5.0. `rocketmq_pop_revive_out_message_total` is not
+read: it counts an entry again in each pass that reads it (30 for 6 acknowledgements on 5.5.0)."""
+GIVEN = "rocketmq_messages_out_total"
+IN_FLIGHT = "rocketmq_consumer_inflight_messages"
+"""``BrokerMetricsConstant``; `is_retry` of the first is a label of pops only."""
+_LABELS = {
+    LATENCY: ("queue_id",),
+    WAITING: ("queue_id",),
+    WRITTEN: ("consumer_group", "topic", "revive_message_type", "put_status"),
+    PUT_BACK: ("consumer_group", "topic", "put_status"),
+    GIVEN: ("consumer_group", "topic"),
+    IN_FLIGHT: ("consumer_group", "topic", "is_retry"),
+}
+"""The metrics that are read, and the labels that each needs."""
+_UNIT = "_milliseconds"
+"""The exporter may append it, also to `WAITING`, which is a number of messages (5.5.0)."""
+_CHECKPOINT, _ACKNOWLEDGEMENT = "CK", "ACK"
+"""``PopReviveMessageType``."""
+_STORED = ("PUT_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")
+"""``PutMessageStatus`` of messages that are in the store (``AckMessageProcessor``)."""
+_NAME = re.compile(r"(?:# (?:HELP|TYPE|UNIT) )?([A-Za-z_:][\w:]*)")
+_SAMPLE = re.compile(r"[\w:]+\{(?P<labels>[^{}]*)\} +(?P<value>\S+)(?: +\S+)?")
+_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 _ANY = re.compile(r"^(?:# (?:HELP|TYPE|UNIT) |[A-Za-z_]\w*(?:\{| [-+\dNI]))", re.MULTILINE)
+_END = "# EOF"
+
+
+class Sample(NamedTuple):
+    """A line about a revive queue or a group.
+
+    Attributes:
+        labels: its labels; `node_id` is the broker's name, which its slaves share.
+        value: its number.
+        where: ``file:line``.
+    """
+
+    labels: dict[str, str]
+    value: int
+    where: str
+
+
+Metrics: TypeAlias = dict[str, list[Sample]]
+"""The samples of each metric that the text shows whole, by its name without a unit; those of a
+metric that may be cut off are in it only if there are any."""
 
 
 def parse_broker_metrics(text: str, source: str) -> list[Fact | Unread]:
-    """Read the state of the revive queues; all other metrics state nothing relevant here.
+    """Read what is known of the revive queues and of groups that pop; other metrics state nothing.
 
-    Never raises; linear in the text.
+    Of a series that stands twice the last line counts. Never raises; linear in the text.
 
     Facts:
         revive_metrics: a revive queue: revive_queue, late_ms (how long ago its first checkpoint was
-            due), waiting (entries that are not read yet; None: not printed)
+            due), waiting (entries that are not read yet; None: not printed), node (the broker in
+            its labels)
+        pop_counts: a group and a topic, its retries included: consumer_group, topic, node and the
+            details of POP_COUNTS (None: the text does not show that metric, or not its end)
     """
     if _ANY.search(text) is None:
         why = Unreadable(fact.WRONG_FILE, "it holds no metric in OpenMetrics or Prometheus text")
         return [fact.unread(source, text, why)]
     results: list[Fact | Unread] = []
-    late: dict[int, tuple[int, str]] = {}
-    waiting: dict[int, int] = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.startswith((LATENCY, WAITING)):
-            continue
-        sample = _SAMPLE.match(line)
-        label = None if sample is None else _QUEUE_LABEL.search(sample["labels"])
-        queue = None if label is None else whole(label["queue"], INT_MAX)
-        value = None if sample is None else _number(sample["value"])
+    found: dict[str, dict[tuple[tuple[str, str], ...], Sample]] = {}
+    ended, last = set[str](), ""
+    lines = text.splitlines()
+    cut_at = 0 if text.endswith(("\n", "\r", _END)) else len(lines)
+    for number, line in enumerate(lines, 1):
         where = f"{source}:{number}"
-        if sample is None or queue is None or value is None:
-            why = Unreadable(fact.UNPARSABLE_LINE, "it has no queue_id or no number that fits")
+        if number == cut_at:
+            why = Unreadable(fact.UNPARSABLE_LINE, "the file ends within this line")
             results.append(fact.unread(where, line, why))
-        elif sample["name"] == LATENCY:
-            late[queue] = value, where
-        else:
-            waiting[queue] = value
-    for queue, (late_ms, where) in late.items():
-        values = {"revive_queue": queue, "late_ms": late_ms, "waiting": waiting.get(queue)}
-        results.append(Fact("revive_metrics", None, values, where))
-    return results
+            continue
+        named = _NAME.match(line)
+        name = named[1].removesuffix(_UNIT) if named else _END if line.startswith(_END) else last
+        if name != last:
+            ended.add(last)
+            last = name
+        if name in _LABELS and not line.startswith("#"):
+            read = _sample(line, where, _LABELS[name])
+            if isinstance(read, Sample):
+                found.setdefault(name, {})[tuple(sorted(read.labels.items()))] = read
+            else:
+                results.append(fact.unread(where, line, read))
+    metrics = {name: list(found.get(name, {}).values()) for name in {*ended, *found}}
+    return [*results, *_of_queues(metrics), *_of_groups(metrics, ended)]
+
+
+def _sample(line: str, where: str, needed: tuple[str, ...]) -> Sample | Unreadable:
+    """Return the sample of a line, or why it has none."""
+    match = _SAMPLE.fullmatch(line.rstrip())
+    labels = dict(_LABEL.findall(match["labels"])) if match else {}
+    lacking = next((label for label in needed if not labels.get(label)), None)
+    if lacking is not None:
+        return Unreadable(fact.UNPARSABLE_LINE, f"it has no label {lacking}")
+    number = _number(match["value"]) if match else None
+    if number is None or whole(labels.get("queue_id", "0"), INT_MAX) is None:
+        return Unreadable(fact.UNPARSABLE_LINE, "it has no number that fits")
+    return Sample(labels, number, where)
+
+
+def _of_queues(metrics: Metrics) -> Iterator[Fact]:
+    """Yield a fact for each revive queue whose lateness is shown."""
+    waiting = {_queue(sample): sample.value for sample in metrics.get(WAITING, ())}
+    for sample in metrics.get(LATENCY, ()):
+        node, queue = _queue(sample)
+        values = {
+            "revive_queue": queue,
+            "late_ms": sample.value,
+            "waiting": waiting.get((node, queue)),
+            "node": node,
+        }
+        yield Fact("revive_metrics", None, values, sample.where)
+
+
+def _queue(sample: Sample) -> tuple[str | None, int]:
+    return sample.labels.get("node_id"), int(sample.labels["queue_id"])
+
+
+def _of_groups(metrics: Metrics, ended: set[str]) -> Iterator[Fact]:
+    """Yield a fact for each broker, group and topic that the revive metrics name."""
+    counts = _Counts(metrics, ended)
+    first: dict[_OfGroup, str] = {}
+    for name in (WRITTEN, PUT_BACK):
+        for sample in metrics.get(name, ()):
+            first.setdefault(_of_group(sample), sample.where)
+    for of, where in first.items():
+        node, group, topic = of
+        stored = {"put_status": _STORED}
+        values = {
+            "consumer_group": group,
+            "topic": topic,
+            "node": node,
+            "checkpoints": counts.of(WRITTEN, of, revive_message_type=(_CHECKPOINT,), **stored),
+            "acknowledgements": counts.of(
+                WRITTEN, of, revive_message_type=(_ACKNOWLEDGEMENT,), **stored
+            ),
+            "put_back": counts.of(PUT_BACK, of, **stored),
+            "failed": counts.failed(of),
+            "given": counts.of(GIVEN, of, is_retry=("false",)),
+            "given_again": counts.of(GIVEN, of, is_retry=("true",)),
+            "in_flight": counts.of(IN_FLIGHT, of),
+        }
+        yield Fact("pop_counts", None, values, where)
+
+
+_OfGroup: TypeAlias = tuple[str | None, str, str]
+"""A broker, a group and a topic."""
+
+
+def _of_group(sample: Sample) -> _OfGroup:
+    """Return whom a sample is about; a POP retry topic counts as its topic."""
+    group, topic = sample.labels["consumer_group"], sample.labels["topic"]
+    for mark in POP_RETRY_MARKS:
+        topic = topic.removeprefix(f"{retry_topic(group)}{mark}")
+    return sample.labels.get("node_id"), group, topic
+
+
+class _Counts:
+    """Sums of samples; a metric whose end is not shown has none, so that no count is too low."""
+
+    def __init__(self, metrics: Metrics, ended: set[str]) -> None:
+        self._shown = ended & metrics.keys()
+        self._samples: dict[tuple[str, _OfGroup], list[Sample]] = {}
+        for name in (WRITTEN, PUT_BACK, GIVEN, IN_FLIGHT):
+            for sample in metrics.get(name, ()):
+                self._samples.setdefault((name, _of_group(sample)), []).append(sample)
+
+    def of(self, name: str, of: _OfGroup, **labels: tuple[str, ...]) -> int | None:
+        """Return the sum of the samples with these labels; None: the metric is not shown whole."""
+        if name not in self._shown:
+            return None
+        samples = self._samples.get((name, of), ())
+        return sum(
+            sample.value
+            for sample in samples
+            if all(sample.labels.get(label) in values for label, values in labels.items())
+        )
+
+    def failed(self, of: _OfGroup) -> int | None:
+        """Return how many writes of checkpoints and acknowledgements the store refused."""
+        tried, kept = self.of(WRITTEN, of), self.of(WRITTEN, of, put_status=_STORED)
+        return None if tried is None or kept is None else tried - kept
 
 
 def _number(text: str) -> int | None:

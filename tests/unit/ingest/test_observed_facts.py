@@ -74,6 +74,23 @@ def test_metrics_and_dumps_show_how_late_the_revive_queues_are(tmp_path: Path) -
     assert dict(read["details"]) == {"revive_queue": "0", "offset": "7", "end": "9"}
 
 
+def test_metrics_belong_to_the_broker_that_their_labels_name(tmp_path: Path) -> None:
+    of_b = 'consumer_group="g",node_id="b",put_status="PUT_OK",topic="%RETRY%g_T"'
+    text = (
+        f'rocketmq_pop_revive_in_message_total{{{of_b},revive_message_type="ACK"}} 7.0\n'
+        'rocketmq_pop_revive_latency{node_id="b",queue_id="2"} 0.0\n'
+    )
+    files = {"brokers/a/metrics-1795974572015.txt": text}
+    (counted,) = facts(tmp_path, files, "POP_COUNTS")
+    assert [counted[name] for name in ("consumer_group", "topic", "broker_name")] == ["g", "T", "b"]
+    assert counted["first_ms"] == 1795974572015
+    details = dict(counted["details"])
+    assert (details["acknowledgements"], details["checkpoints"]) == ("7", "0")
+    assert details["put_back"] == details["given"] == ""
+    (late,) = facts(tmp_path, {}, "REVIVE_METRICS")
+    assert late["broker_name"] == "b"
+
+
 def store(*groups: str) -> str:
     return GROUPS % ",".join(GROUP_ENTRY % (group, group) for group in groups)
 

@@ -202,6 +202,50 @@ def test_retries_that_are_few_over_or_of_others(commits: Any) -> None:
     assert findings_of(REPEATS, snapshot_of(topic(), join("x"), **commits)) == []
 
 
+def counted(at: float, broker: str = "b", **counts: int | str) -> Row:
+    """Return a broker's counts of a group whose 6 messages came 60 more times."""
+    details = {"acknowledgements": 0, "put_back": 66, "given": 6, "given_again": 60, "in_flight": 6}
+    details |= {"checkpoints": 40, "failed": 0, **counts}
+    return fact("POP_COUNTS", at, topic="T", broker_name=broker, **details)
+
+
+def test_metrics_show_that_nothing_is_acknowledged() -> None:
+    group = snapshot_of(topic(), join("x"), facts=[counted(900)], **retries((900, 40)))
+    (one,) = findings_of(REPEATS, group)
+    assert (one.evidence["retries"], one.evidence["acknowledgements"]) == ("40", "0")
+    assert one.summary.endswith(
+        "40 retries; the brokers counted no acknowledgement of them since they started."
+    )
+
+
+def test_metrics_without_commits_count_what_comes_again() -> None:
+    rows = [counted(100, given_again=9), counted(900), counted(900, "c", acknowledgements=2)]
+    (one,) = findings_of(REPEATS, snapshot_of(topic(), join("x"), facts=rows))
+    assert [one.evidence[name] for name in ("retries", "retries_lately")] == ["120", "51"]
+    assert one.evidence["read_at_most"] == "26"
+    assert str(one.evidence["reason"]).startswith("not in these files")
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [counted(900, given=0, acknowledgements=60)],  # each came once since the broker started
+        [counted(900, given_again=19)],
+        [counted(900, in_flight="")],
+        [counted(900), counted(900, "c", given="")],
+        [counted(100), counted(900)],  # it is over
+    ],
+)
+def test_metrics_that_do_not_show_repeats(rows: list[Row]) -> None:
+    assert findings_of(REPEATS, snapshot_of(topic(), join("x"), facts=rows)) == []
+
+
+def test_a_broker_that_started_again_counts_from_nothing() -> None:
+    rows = [counted(100, given_again=90), counted(900)]
+    (one,) = findings_of(REPEATS, snapshot_of(topic(), join("x"), facts=rows))
+    assert one.evidence["retries_lately"] == "60"
+
+
 def test_a_group_that_went_repeats_no_more() -> None:
     group = snapshot_of(topic(), join("x"), leave("x", 950), **retries((900, 40)))
     assert [one.last_ms for one in findings_of(REPEATS, group)] == [ms(950)]
