@@ -249,7 +249,8 @@ def _receive_lines(wait: GroupWait) -> Iterator[str]:
     else:
         how_long = (
             f"up to {longest_ms / SECOND_MS:g} s while no messages arrive elsewhere "
-            f"({wait.empty_calls} empty {receives}; {shares})"
+            f"({wait.empty_calls} empty {receives}; {shares}), and as long again whenever the "
+            "receives at its broker return all they may before its turn comes"
         )
     yield (
         "  waits: none for a PushConsumer. A SimpleConsumer asks one broker per call, so with "
