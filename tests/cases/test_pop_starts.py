@@ -1,4 +1,4 @@
-"""Starts of pulls and pops through a switch of the request mode, as two clusters recorded them."""
+"""Starts of pulls and pops through a switch of the request mode, as four clusters recorded them."""
 
 import csv
 from collections.abc import Iterator
@@ -12,9 +12,11 @@ from rebalance_core.cli.main import main
 
 HERE = Path(__file__).parent
 TRUTH = HERE / "starts_of_pops.tsv"
-"""For each queue the offset of the first pop (``POP_CK`` of its messages) since members began to
-share it, and of each pull's start."""
-CASES = ("pull-pop-5.3.3", "pull-pop-5.5.0")
+"""For each queue the offset of the first pop since members began to share it (``POP_CK`` of its
+messages; of 5.0.0 and 5.1.4 the lowest offset of the first 3 s), and of each pull's start."""
+BEFORE_7117 = "pull-pop-5.0.0"
+WITH_METRICS = "pull-pop-5.1.4"
+CASES = (BEFORE_7117, WITH_METRICS, "pull-pop-5.3.3", "pull-pop-5.5.0")
 TABLES = {"POP": "pop_starts", "PULL": "pull_starts"}
 EARLY_MS = 1_000
 """A client logs its start a little before the event as brokers date it."""
@@ -64,10 +66,11 @@ def test_the_rules_are_those_of_the_broker(audited: Path) -> None:
             rules.setdefault(row["consumer_group"], set()).update(
                 r["rule"] for r in predicted(audited, row)
             )
+    of_last = "POP_LAST" if audited.name == BEFORE_7117 else "POP_ZERO"
     assert rules == {
         "first-pop": {"POP_MIN"},
-        "last-pop": {"POP_ZERO"},
-        "reset-pop": {"POP_ZERO", "STORED"},
+        "last-pop": {of_last},
+        "reset-pop": {of_last, "STORED"},
         "sw-fast": {"STORED"},
         "sw-slow": {"STORED"},
     }
@@ -82,3 +85,19 @@ def test_explain_states_the_first_pop(audited: Path, capsys: pytest.CaptureFixtu
     text = capsys.readouterr().out
     assert "Where the first pop started (epoch 2, " in text
     assert "STORED: the group has committed on this queue" in text
+
+
+def test_metrics_count_what_clients_acknowledged(tmp_path: Path) -> None:
+    """The exporter of 5.1.4 prints metrics in any order, with the time of each."""
+    words = ["--collection", str(HERE / "data" / WITH_METRICS), "--output", str(tmp_path / "out")]
+    assert main("ingest", words) == 0
+    rows = ds.dataset(tmp_path / "out" / "observed_facts", format="parquet").to_table()
+    counts = {
+        (row["consumer_group"], row["broker_name"]): dict(row["details"])
+        for row in rows.to_pylist()
+        if row["kind"] == "POP_COUNTS"
+    }
+    assert len(counts) == 10
+    of_reset = counts["reset-pop", "broker-a"]
+    assert (of_reset["given"], of_reset["acknowledgements"]) == ("5891", "5891")
+    assert {counted["in_flight"] for counted in counts.values()} == {""}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from rebalance_core.audit.dumps import number, seen_ms
 from rebalance_core.audit.group_snapshot import (
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
         CommittedOffsetsRow,
         PopCountsFact,
     )
+
+
+_Name: TypeAlias = Literal["acknowledgements", "put_back", "given", "given_again", "in_flight"]
+"""A count of POP_COUNTS."""
 
 
 MANY_TIMES = 3
@@ -124,12 +128,12 @@ def counted_repeats(group: GroupSnapshot, topic: str) -> Repeats | None:
     return Repeats(max(given, came), again, lately, first_ms, last_ms, acknowledged)
 
 
-def _count(row: PopCountsFact, name: str) -> int:
+def _count(row: PopCountsFact, name: _Name) -> int:
     """Return a count of the metrics; -1: they do not show it."""
     return number(row["details"].get(name))
 
 
-def _total(rows: Mapping[str, PopCountsFact], name: str) -> int:
+def _total(rows: Mapping[str, PopCountsFact], name: _Name) -> int:
     """Return the sum of all brokers' counts; -1: one of them does not show it."""
     counts = [_count(row, name) for row in rows.values()]
     return -1 if min(counts, default=-1) < 0 else sum(counts)

@@ -154,7 +154,7 @@ def _of_groups(metrics: Metrics, ended: set[str]) -> Iterator[Fact]:
             "failed": counts.failed(of),
             "given": counts.of(GIVEN, of, is_retry=("false",)),
             "given_again": counts.of(GIVEN, of, is_retry=("true",)),
-            "in_flight": counts.of(IN_FLIGHT, of),
+            "in_flight": counts.in_flight(of),
         }
         yield Fact("pop_counts", None, values, where)
 
@@ -191,6 +191,16 @@ class _Counts:
             for sample in samples
             if all(sample.labels.get(label) in values for label, values in labels.items())
         )
+
+    def in_flight(self, of: _OfGroup) -> int | None:
+        """Return how many messages are popped; None for a group that the broker takes for pulling.
+
+        It does so with push consumers of remoting that pop (``ConsumerLagCalculator.isPop``), and
+        prints no series of their retries.
+        """
+        samples = self._samples.get((IN_FLIGHT, of), ())
+        pops = any(sample.labels["is_retry"] == "true" for sample in samples)
+        return self.of(IN_FLIGHT, of) if pops else None
 
     def failed(self, of: _OfGroup) -> int | None:
         """Return how many writes of checkpoints and acknowledgements the store refused."""

@@ -32,8 +32,13 @@ def of_node(node: str | None, queue: int, late_ms: int, waiting: int | None, lin
 def counts(text: str) -> list[dict[str, object]]:
     """Return the counts of groups that pop, of a text that is read whole."""
     facts = parse_broker_metrics(text, "m")
+    return [dict(fact.values) for fact in read(facts) if fact.kind == COUNTS]
+
+
+def read(facts: list[Fact | Unread]) -> list[Fact]:
+    """Return the facts, none of which was refused."""
     assert not any(isinstance(fact, Unread) for fact in facts)
-    return [dict(fact.values) for fact in facts if isinstance(fact, Fact) and fact.kind == COUNTS]
+    return [fact for fact in facts if not isinstance(fact, Unread)]
 
 
 def test_the_text_of_5_5() -> None:
@@ -90,6 +95,11 @@ def test_what_a_broker_counts_of_a_group() -> None:
     assert counts(POPPED + "# EOF") == [COUNTED]
 
 
+def test_what_a_group_that_the_broker_takes_for_pulling_has_in_flight_is_not_shown() -> None:
+    text = "".join(line for line in POPPED.splitlines(keepends=True) if "} 3\n" not in line)
+    assert counts(text + NEXT) == [COUNTED | {"in_flight": None}]
+
+
 def test_two_brokers_in_a_text_stay_apart_and_a_second_scrape_replaces_the_first() -> None:
     other = POPPED.replace('node_id="b"', 'node_id="c"')
     assert counts(other + POPPED + NEXT) == [COUNTED | {"node": "c"}, COUNTED]
@@ -110,7 +120,7 @@ def test_a_text_that_lost_its_end_has_no_count_that_is_too_low(lines: int) -> No
 def test_a_line_that_is_cut_off_states_no_number() -> None:
     text = RECORDED[: RECORDED.index("67012.0") + 2]
     facts = parse_broker_metrics(text, "m")
-    assert [fact for fact in facts if isinstance(fact, Fact)] == [late(0, 895, 1, 7)]
+    assert [fact for fact in facts if not isinstance(fact, Unread)] == [late(0, 895, 1, 7)]
     (cut,) = (fact for fact in facts if isinstance(fact, Unread))
     assert (cut.source, cut.code, cut.message) == (
         "m:8",
