@@ -14,8 +14,9 @@ LATENCY = "rocketmq_pop_revive_latency"
 WAITING = "rocketmq_pop_revive_lag"
 WRITTEN = "rocketmq_pop_revive_in_message_total"
 PUT_BACK = "rocketmq_pop_revive_retry_messages_total"
-"""``PopMetricsConstant``, equal from 5.1.4 to 5.5.0. `rocketmq_pop_revive_out_message_total` is not
-read: it counts an entry again in each pass that reads it (30 for 6 acknowledgements on 5.5.0)."""
+"""``PopMetricsConstant``, equal from 5.1.4 to 5.5.0. ``rocketmq_pop_revive_out_message_total``
+is not read: it counts an entry again in each pass that reads it (5.5.0: 30 for 6
+acknowledgements)."""
 GIVEN = "rocketmq_messages_out_total"
 IN_FLIGHT = "rocketmq_consumer_inflight_messages"
 """``BrokerMetricsConstant``; `is_retry` of the first is a label of pops only."""
@@ -39,6 +40,8 @@ _SAMPLE = re.compile(r"[\w:]+\{(?P<labels>[^{}]*)\} +(?P<value>\S+)(?: +\S+)?")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 _ANY = re.compile(r"^(?:# (?:HELP|TYPE|UNIT) |[A-Za-z_]\w*(?:\{| [-+\dNI]))", re.MULTILINE)
 _END = "# EOF"
+_OF_BROKER, _OF_PROXY = 'node_type="broker"', 'node_type="proxy"'
+_NO_METRIC = "no metric in OpenMetrics or Prometheus text"
 
 
 class Sample(NamedTuple):
@@ -72,9 +75,9 @@ def parse_broker_metrics(text: str, source: str) -> list[Fact | Unread]:
         pop_counts: a group and a topic, its retries included: consumer_group, topic, node and the
             details of POP_COUNTS (None: the text does not show that metric, or not its end)
     """
-    if _ANY.search(text) is None:
-        why = Unreadable(fact.WRONG_FILE, "it holds no metric in OpenMetrics or Prometheus text")
-        return [fact.unread(source, text, why)]
+    if _ANY.search(text) is None or (_OF_PROXY in text and _OF_BROKER not in text):
+        what = "only a proxy's metrics" if _OF_PROXY in text else _NO_METRIC
+        return [fact.unread(source, text, Unreadable(fact.WRONG_FILE, f"it holds {what}"))]
     results: list[Fact | Unread] = []
     found: dict[str, dict[tuple[tuple[str, str], ...], Sample]] = {}
     ended, last = set[str](), ""

@@ -129,8 +129,12 @@ def test_a_line_that_is_cut_off_states_no_number() -> None:
     )
 
 
-def test_a_proxys_metrics_state_nothing() -> None:
-    assert parse_broker_metrics('rocketmq_proxy_up{node_type="proxy"} 1.0\n', "m") == []
+def test_a_proxys_metrics_are_not_a_brokers() -> None:
+    of_proxy = 'rocketmq_proxy_up{node_type="proxy"} 1.0\n'
+    (refused,) = parse_broker_metrics(of_proxy, "m")
+    assert isinstance(refused, Unread)
+    assert (refused.code, refused.message) == ("WRONG_FILE", "it holds only a proxy's metrics")
+    assert len(parse_broker_metrics(of_proxy + RECORDED, "m")) == 2, "a broker with a proxy inside"
 
 
 def test_other_metrics_state_nothing() -> None:
