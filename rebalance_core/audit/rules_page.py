@@ -32,9 +32,10 @@ NOT_SEEN = (
         "`enablePopLog=true` from then on",
     ),
     (
-        "how many receives of a group wait at a broker",
-        "pop.log adds up the waiting requests of all groups (`tmpTotalSize`), and no metric of "
-        "5.1 to 5.5 counts them",
+        "how many receives of a group wait at a broker, or returned nothing because another pop "
+        "had locked the queue or a FIFO queue was blocked (ORDER_BLOCK shows the block)",
+        "pop.log adds up the waiting requests of all groups (`tmpTotalSize`), a refused receive "
+        "leaves no line (`PopMessageProcessor`), and no metric of 5.1 to 5.5 counts either",
         "the request `POLLING_INFO`, for which mqadmin has no command",
     ),
     (

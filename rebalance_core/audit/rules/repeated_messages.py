@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from rebalance_core.audit.dumps import number, seen_ms
@@ -12,6 +12,8 @@ from rebalance_core.audit.group_snapshot import (
     GroupSnapshot,
     Rule,
     known_topics,
+    listed,
+    plural,
 )
 from rebalance_core.audit.offsets import messages
 from rebalance_core.audit.topic_readers import all_proxied
@@ -39,8 +41,8 @@ FEWEST = 20
 """With fewer retries, a few failed messages would be a finding."""
 
 
-UNACKNOWLEDGED = "the brokers counted no acknowledgement of them since they started"
-"""The reason if metrics of all brokers that count the group's pops show none."""
+UNACKNOWLEDGED = "metrics of brokers count no acknowledgement"
+"""The reason if the newest metrics of each broker that counts the group's pops show none."""
 
 
 INVISIBLE_ENDS = "the invisible time ends before consumption does"
@@ -61,7 +63,6 @@ class Repeats:
         again: retries that the group read since the retry topic was created, or brokers started.
         lately: retries between two copies of the offsets, or of the metrics.
         first_ms, last_ms: times of these copies; equal if there is only one.
-        acknowledged: the acknowledgements that brokers counted; None: no metrics show it.
     """
 
     read: int
@@ -69,7 +70,23 @@ class Repeats:
     lately: int
     first_ms: int
     last_ms: int
-    acknowledged: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What brokers count of the pops of a topic.
+
+    Attributes:
+        repeats: the redeliveries.
+        acknowledged: the acknowledgements.
+        brokers: that count it.
+        until_ms: the earliest of their newest metrics.
+    """
+
+    repeats: Repeats
+    acknowledged: int
+    brokers: tuple[str, ...]
+    until_ms: int
 
 
 def find_repeats(group: GroupSnapshot) -> Iterator[Finding]:
@@ -79,13 +96,14 @@ def find_repeats(group: GroupSnapshot) -> Iterator[Finding]:
     gone_ms = None if group.members else max(gone, default=None)
     for topic in sorted(topics):
         counted = counted_repeats(group, topic)
-        found = repeats_of(group, topic) or counted
+        found = repeats_of(group, topic)
+        if found is None and counted is not None:
+            found = counted.repeats
         if found is None or found.again < max(FEWEST, MANY_TIMES * found.read):
             continue
         if found.last_ms - found.first_ms >= COPIES_APART_MS and not found.lately:
             continue  # it is over, and commits of retries do not show when it began
-        acknowledged = None if counted is None else counted.acknowledged
-        yield _repeats_finding(group, topic, replace(found, acknowledged=acknowledged), gone_ms)
+        yield _repeats_finding(group, topic, found, counted, gone_ms)
 
 
 def repeats_of(group: GroupSnapshot, topic: str) -> Repeats | None:
@@ -102,7 +120,7 @@ def repeats_of(group: GroupSnapshot, topic: str) -> Repeats | None:
     return Repeats(read, again, again - before, min(times), max(times))
 
 
-def counted_repeats(group: GroupSnapshot, topic: str) -> Repeats | None:
+def counted_repeats(group: GroupSnapshot, topic: str) -> Counted | None:
     """Return the repeats of a topic by the newest metrics of each broker; None: some lack a count.
 
     A message that came again has been acknowledged, is popped, or waits in the retry topic: so many
@@ -125,7 +143,9 @@ def counted_repeats(group: GroupSnapshot, topic: str) -> Repeats | None:
     )
     came = acknowledged + popped + max(0, put_back - again)
     first_ms, last_ms = ordered[0]["first_ms"], ordered[-1]["first_ms"]
-    return Repeats(max(given, came), again, lately, first_ms, last_ms, acknowledged)
+    repeats = Repeats(max(given, came), again, lately, first_ms, last_ms)
+    until_ms = min(row["first_ms"] for row in newest.values())
+    return Counted(repeats, acknowledged, tuple(sorted(newest)), until_ms)
 
 
 def _count(row: PopCountsFact, name: _Name) -> int:
@@ -151,14 +171,18 @@ def _commits(
 
 
 def _repeats_finding(
-    group: GroupSnapshot, topic: str, found: Repeats, gone_ms: int | None
+    group: GroupSnapshot,
+    topic: str,
+    found: Repeats,
+    counted: Counted | None,
+    gone_ms: int | None,
 ) -> Finding:
     expired = [fact for fact in group.facts["POP_TIMED_OUT"] if fact["topic"] == topic]
     reason = (
         INVISIBLE_ENDS
         if expired
         else UNACKNOWLEDGED
-        if found.acknowledged == 0
+        if counted is not None and counted.acknowledged == 0
         else "not in these files: the listener fails, or messages are acknowledged late or never"
     )
     lately = (
@@ -166,16 +190,23 @@ def _repeats_finding(
         if found.last_ms > found.first_ms
         else ""
     )
+    acknowledged = ""
+    if counted is not None:
+        start = "its start" if len(counted.brokers) == 1 else "their start"
+        came = plural(counted.acknowledged, "acknowledgement")
+        acknowledged = (
+            f"; {listed(counted.brokers)} counted {came} from {start} to {utc(counted.until_ms)}"
+        )
     are = "are" if gone_ms is None else "were"
     return Finding(
         f"Messages of {topic} {are} delivered again and again: the group read at most "
         f"{messages(found.read)} of the topic, and {found.again:,} retries{lately}"
-        f"{'; ' + UNACKNOWLEDGED if reason == UNACKNOWLEDGED else ''}.",
+        f"{acknowledged}.",
         {
             "read_at_most": str(found.read),
             "retries": str(found.again),
             "retries_lately": str(found.lately),
-            "acknowledgements": "" if found.acknowledged is None else str(found.acknowledged),
+            "acknowledgements": "" if counted is None else str(counted.acknowledged),
             "reason": reason,
         },
         severity=INFO if expired else None,

@@ -214,7 +214,7 @@ def test_metrics_show_that_nothing_is_acknowledged() -> None:
     (one,) = findings_of(REPEATS, group)
     assert (one.evidence["retries"], one.evidence["acknowledgements"]) == ("40", "0")
     assert one.summary.endswith(
-        "40 retries; the brokers counted no acknowledgement of them since they started."
+        "40 retries; b counted 0 acknowledgements from its start to 2026-11-18 11:21:40Z."
     )
 
 
@@ -224,6 +224,7 @@ def test_metrics_without_commits_count_what_comes_again() -> None:
     assert [one.evidence[name] for name in ("retries", "retries_lately")] == ["120", "51"]
     assert one.evidence["read_at_most"] == "26"
     assert str(one.evidence["reason"]).startswith("not in these files")
+    assert "; b, c counted 2 acknowledgements from their start to " in one.summary
 
 
 @pytest.mark.parametrize(
