@@ -317,10 +317,10 @@ _OTHER_KINDS = (
         MOMENTS,
         about=("topic", "broker_name"),
         details=fields(
-            "checkpoints (written by pops and renewals), acknowledgements (written), failed (of "
-            "both, refused by the store), put_back (into the retry topic), given (messages of the "
-            "topic), given_again (of its retry topic), in_flight (popped and not acknowledged, at "
-            "that moment)"
+            "checkpoints (written by pops and renewals), acknowledgements (written, also by "
+            "renewals), failed (of both, refused by the store), put_back (into the retry topic), "
+            "given (messages of the topic), given_again (of its retry topic), in_flight (popped "
+            "and not acknowledged, at that moment)"
         ),
     ),
     FactKind(

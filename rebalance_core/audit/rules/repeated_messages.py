@@ -78,7 +78,7 @@ class Counted:
 
     Attributes:
         repeats: the redeliveries.
-        acknowledged: the acknowledgements.
+        acknowledged: the acknowledgements; a renewal of the invisible time writes one, too.
         brokers: that count it.
         until_ms: the earliest of their newest metrics.
     """
@@ -194,6 +194,7 @@ def _repeats_finding(
     if counted is not None:
         start = "its start" if len(counted.brokers) == 1 else "their start"
         came = plural(counted.acknowledged, "acknowledgement")
+        came += ", renewals included," if counted.acknowledged else ""
         acknowledged = (
             f"; {listed(counted.brokers)} counted {came} from {start} to {utc(counted.until_ms)}"
         )

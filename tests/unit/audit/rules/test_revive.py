@@ -224,7 +224,9 @@ def test_metrics_without_commits_count_what_comes_again() -> None:
     assert [one.evidence[name] for name in ("retries", "retries_lately")] == ["120", "51"]
     assert one.evidence["read_at_most"] == "26"
     assert str(one.evidence["reason"]).startswith("not in these files")
-    assert "; b, c counted 2 acknowledgements from their start to " in one.summary
+    assert (
+        "; b, c counted 2 acknowledgements, renewals included, from their start to " in one.summary
+    )
 
 
 @pytest.mark.parametrize(
