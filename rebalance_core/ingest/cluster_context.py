@@ -121,6 +121,7 @@ class ClusterContext:
         errors_ms: see `clock_offsets.ClockShifts.errors`.
         redacted: client ids differ from those with which clients allocate queues, but keep their
             order.
+        client_logs: a client's log was collected, of any group.
         lite_topics: topics of type LITE, with the source that states it.
         uncached: by broker, when it treats no message as cached.
     """
@@ -157,6 +158,7 @@ class ClusterContext:
     client_clocks: Mapping[str, int] = field(default_factory=dict)
     errors_ms: Mapping[str, int] = field(default_factory=dict)
     redacted: bool = False
+    client_logs: bool = False
     lite_topics: Mapping[str, str] = field(default_factory=dict)
     uncached: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
 

@@ -48,7 +48,7 @@ def file_findings(
     stats = [file_stats for file_stats in stats if file_stats.name not in earlier]
     collection = replace(collection, files=collection.own_files)
     local = {file_stats.name for file_stats in stats if file_stats.local_times}
-    findings = [*_missing(collection, context), *_zones(collection, local, assumed)]
+    findings = [*_missing(collection, context), *_awake(context), *_zones(collection, local, assumed)]
     findings += [*_folders(context), *_unknown_versions(context), *_rocksdb(context)]
     others = {file.name for file in collection.files if file.wrapping.head}
     for file_stats in stats:
@@ -151,6 +151,23 @@ def _missing(collection: Collection, context: ClusterContext) -> list[Finding]:
             )
         )
     return rows
+
+
+def _awake(context: ClusterContext) -> Iterator[Finding]:
+    """Yield a finding if no file can show that members were suspended.
+
+    `suspensions.assumed_awake` names members without a log where other clients' logs were
+    collected.
+    """
+    if context.logged and not context.client_logs:
+        yield finding(
+            "INGEST_ASSUMED",
+            "No client's log was collected, and only these show suspended members: none is "
+            "assumed. If a member was suspended while members came or left or queues changed, the "
+            "past owners of its group shown here are wrong.",
+            "Nothing unless clients call suspend(); then collect their logs.",
+            evidence={"suspended members without a log": "none"},
+        )
 
 
 def _unread_client(piece: Unread) -> Finding:

@@ -19,7 +19,7 @@ from rebalance_core.ingest.events.member_timeline import MemberTimeline
 from rebalance_core.ingest.events.presence import Presence
 from rebalance_core.ingest.events.proxies import through_proxies
 from rebalance_core.ingest.events.subscription_versions import SubscriptionVersions
-from rebalance_core.ingest.events.suspensions import suspension_events
+from rebalance_core.ingest.events.suspensions import assumed_awake, suspension_events
 from rebalance_core.ingest.events.topic_timeline import topic_tables
 from rebalance_core.ingest.events.torn_lists import without_torn_rows
 from rebalance_core.ingest.events.unlogged_members import unlogged_joins, unlogged_leaves
@@ -224,9 +224,11 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
         findings += more
     else:
         findings += check_parameters(group, evidence, presence, strategies, context, languages)
-    if not _all_broadcast(events, group_row) and strategies.group != group_row.get("strategy"):
-        proxied = {client for client, mode in modes.items() if mode == PROXY_REBALANCE}
-        findings += assumed_of_departed(group, evidence, presence, strategies, context, proxied)
+    proxied = {client for client, mode in modes.items() if mode == PROXY_REBALANCE}
+    if not _all_broadcast(events, group_row):
+        findings += assumed_awake(group, names, presence, context, proxied)
+        if strategies.group != group_row.get("strategy"):
+            findings += assumed_of_departed(group, evidence, presence, strategies, context, proxied)
     stated = _versions(on_group, modes) | timeline.versions
     stated = {client: version for client, version in stated.items() if client not in libraries}
     nearest = {client: nearest_version(version) for client, version in stated.items()}

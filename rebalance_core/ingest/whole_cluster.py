@@ -186,6 +186,7 @@ def context_of(
         client_zones=zones,
         client_settings=collection.settings.clients,
         redacted=collection.settings.redacted,
+        client_logs=any(file.kind == CLIENT_LOG for file in collection.files),
     )
     logged, begins = _logged(collection, stats), _log_begins(collection, stats)
     return cluster_context(cluster_pieces, stated, collection.broker_folders, logged, begins)

@@ -20,7 +20,7 @@ BEFORE_MS = 1_500
 OF_CLIENTS = "clients/"
 RECORDED = sorted(path.parent.name for path in DATA.glob("*/truth"))
 SUSPENDED = {("timing", "payment-service")}
-"""Only clients' logs show a suspension: without them none is known."""
+"""Only clients' logs show a suspension: without them the cluster's assumption is that none was."""
 WITH_ASSUMPTION = {("strategies", "s-config"), ("pop", "pop-switch"), ("pop", "pop-mixed")}
 
 
@@ -44,14 +44,21 @@ def resting(name: str, group: str) -> list[int]:
     return found
 
 
-def named(audited: Audited, group: str) -> bool:
-    """Return whether the audit doubts the group's owners or names what it assumed of them."""
+def named(audited: Audited, group: str, *, suspended: bool) -> bool:
+    """Return whether the audit doubts the group's owners or names what it assumed of them.
+
+    Args:
+        audited: the audit.
+        group: the group.
+        suspended: one of its members was suspended, which another assumption concerns.
+    """
     row = audited.verdicts.get(group)
+    word = "suspended" if suspended else "strategy"
     assumed = (
-        row["rule_id"] == "INGEST_STRATEGY_UNKNOWN"
-        or (row["rule_id"] == "INGEST_ASSUMED" and "strategy" in str(row["evidence"]))
+        (row["rule_id"] == "INGEST_STRATEGY_UNKNOWN" and not suspended)
+        or (row["rule_id"] == "INGEST_ASSUMED" and word in str(row["evidence"]))
         for row in audited.tables["findings"]
-        if row["consumer_group"] == group
+        if row["consumer_group"] == group or (suspended and row["consumer_group"] is None)
     )
     return row is None or row["verdict"] == "UNKNOWN" or any(assumed)
 
@@ -71,6 +78,32 @@ def test_past_owners_are_those_of_the_clients_or_the_doubt_is_named(name: str) -
             compared += 1
             if predicted(audited, group, at_ms) != real:
                 wrong.add((name, group))
-    assert {one for one in wrong if not named(audited, one[1])} <= SUSPENDED
+    assert all(named(audited, one[1], suspended=one in SUSPENDED) for one in wrong)
     assert wrong <= WITH_ASSUMPTION | SUSPENDED
     assert compared or not groups
+
+
+def not_suspended(audited: Audited) -> dict[str | None, str]:
+    """Return the members that are assumed not to have been suspended, by group."""
+    return {
+        row["consumer_group"]: dict(row["evidence"]).get("clients", "")
+        for row in audited.tables["findings"]
+        if row["rule_id"] == "INGEST_ASSUMED" and "suspended" in str(row["evidence"])
+    }
+
+
+def test_of_other_clients_logs_the_members_without_one_are_named() -> None:
+    """A group whose members neither came nor left beside a member without a log is not named."""
+    suspended = "10.0.8.34@1419#6255077843244"
+    files = Files.of("timing")
+    dropped = [path for path in files.kept if path.startswith(f"{OF_CLIENTS}c4/")]
+    for path in dropped:
+        files.drop(path)
+    assert dropped
+    some, all_kept = not_suspended(audit(files)), not_suspended(whole("timing"))
+    assert suspended in some["payment-service"]
+    assert suspended not in all_kept["payment-service"]
+    assert "10.0.8.77@" not in some["payment-service"]  # its own log was collected
+    assert some.keys() == all_kept.keys() == {"payment-service", "ledger-service"}
+    assert not_suspended(stripped("timing")) == {None: ""}  # one line for all groups
+    assert not not_suspended(whole("nightly"))

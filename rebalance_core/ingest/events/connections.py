@@ -106,6 +106,7 @@ class ProcessNames:
     def __init__(self, pieces: Iterable[Evidence], context: ClusterContext) -> None:
         self._context = context
         self._places: dict[str, str] = {}
+        self._named_ms: dict[str, int] = {}
         self._mentions: dict[tuple[str, object], list[tuple[int, str]]] = {}
         for piece in filter(is_on_group, pieces):
             if piece.kind in ("heartbeat", "allocated", "client_language"):
@@ -113,6 +114,8 @@ class ProcessNames:
                 mention = (context.time_of(piece), piece.values["client_id"])
                 self._mentions.setdefault(key, []).append(mention)
                 self._places[mention[1]] = piece.place
+                named_ms = self._named_ms.get(mention[1], mention[0])
+                self._named_ms[mention[1]] = min(named_ms, mention[0])
         for mentions in self._mentions.values():
             mentions.sort()
 
@@ -123,6 +126,10 @@ class ProcessNames:
             return None
         index = bisect_right(mentions, self._context.time_of(piece), key=lambda mention: mention[0])
         return mentions[max(index - 1, 0)][1]
+
+    def logged(self, client_id: str, at_ms: int) -> bool:
+        """Return whether a log of the client was collected that names it by that moment."""
+        return self._named_ms.get(client_id, at_ms + 1) <= at_ms
 
     def is_alone(self, piece: Evidence) -> bool:
         """Return whether the process has no second member of the group, as far as it shows."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from rebalance_core.ingest.cluster_context import ClusterContext
@@ -11,7 +11,7 @@ from rebalance_core.ingest.events.connections import (
 )
 from rebalance_core.ingest.events.presence import Presence
 from rebalance_core.ingest.evidence import Evidence, is_on_group
-from rebalance_core.ingest.rows import Event, event
+from rebalance_core.ingest.rows import Event, Finding, event, finding
 from rebalance_core.model.events import (
     CONSUMER_RESUME,
     CONSUMER_SUSPEND,
@@ -37,6 +37,12 @@ resumption."""
 PUT_OFF_MS = 30_000
 """A suspended consumer delays pulls more often than this, because none waits at a broker for this
 long."""
+
+
+STARTING_MS = 20 * SECOND_MS
+"""Members that start together, within one interval of passes, are taken to run their first one."""
+LISTED = 20
+"""Maximum number of clients that the finding names."""
 
 
 def suspension_events(
@@ -95,3 +101,59 @@ def _of_suspension(
     return event(
         kind, at_ms, piece.source, consumer_group=group, client_id=client_id, channel_id=channel_id
     )
+
+
+def assumed_awake(
+    group: str,
+    names: ProcessNames,
+    presence: Presence,
+    context: ClusterContext,
+    proxied: Collection[str],
+) -> list[Finding]:
+    """Return a finding if members without a collected log had to divide the queues again.
+
+    Only a client's own log shows that it was suspended: such a member runs no pass, so it keeps
+    its queues and takes no others. Without a change of members there is nothing to divide. If no
+    client's log was collected at all, `file_findings` has the finding for all groups at once.
+
+    Args:
+        group: the group.
+        names: its clients' logs.
+        presence: the presence of its members.
+        context: the cluster.
+        proxied: clients behind proxies, which run no pass.
+    """
+    if not context.client_logs:
+        return []
+    turns = {
+        turn
+        for memberships in presence.memberships.values()
+        for _, *span in memberships
+        for turn in span
+        if turn is not None
+    }
+    unlogged = sorted(
+        client_id
+        for client_id, memberships in presence.memberships.items()
+        if client_id not in proxied
+        and any(
+            since + STARTING_MS < turn and (until is None or turn < until) and not names.logged(client_id, turn)
+            for _, since, until in memberships
+            for turn in turns
+        )
+    )
+    if not unlogged:
+        return []
+    shown = ", ".join(unlogged[:LISTED]) + (", ..." if len(unlogged) > LISTED else "")
+    members = "1 member" if len(unlogged) == 1 else f"{len(unlogged)} members"
+    return [
+        finding(
+            "INGEST_ASSUMED",
+            f"No log of {members} of {group} was collected ({shown}), and only a client's own log "
+            "shows its suspension: none is assumed. If one was suspended while members came or "
+            "left, the past owners shown here are wrong.",
+            "Nothing unless these clients call suspend(); then collect their logs.",
+            consumer_group=group,
+            evidence={"suspended members without a log": "none", "clients": shown},
+        )
+    ]
