@@ -48,7 +48,11 @@ def file_findings(
     stats = [file_stats for file_stats in stats if file_stats.name not in earlier]
     collection = replace(collection, files=collection.own_files)
     local = {file_stats.name for file_stats in stats if file_stats.local_times}
-    findings = [*_missing(collection, context), *_awake(context), *_zones(collection, local, assumed)]
+    findings = [
+        *_missing(collection, context),
+        *_awake(context),
+        *_zones(collection, local, assumed),
+    ]
     findings += [*_folders(context), *_unknown_versions(context), *_rocksdb(context)]
     others = {file.name for file in collection.files if file.wrapping.head}
     for file_stats in stats:

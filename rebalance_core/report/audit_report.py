@@ -7,6 +7,7 @@ from math import inf
 from typing import TYPE_CHECKING, TypedDict, TypeVar
 
 from rebalance_core.model import verdicts
+from rebalance_core.model.events import GROUP_EVENTS
 from rebalance_core.model.file_statuses import FILE_STATUSES
 from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.queue import MessageQueue, queue_sort_key, sort_client_ids
@@ -333,6 +334,7 @@ def group_timelines(worst: Iterable[GroupName], tables: "RowsByTable") -> tuple[
             name,
             [*ownership.get(name, []), *shared_holdings(reach.get(name, []))],
             epochs.get(name, []),
+            memberships.get(name, []),
         )
         for name in worst
         if not _broadcasting(memberships.get(name, []))
@@ -405,7 +407,10 @@ def _stretch(together: "Sequence[PopReachRow]", until: float) -> tuple[str, int,
 
 
 def _timeline(
-    name: GroupName, ownership: "Iterable[Holding]", epochs: "Iterable[EpochsRow]"
+    name: GroupName,
+    ownership: "Iterable[Holding]",
+    epochs: "Iterable[EpochsRow]",
+    memberships: "Sequence[MembershipsRow]",
 ) -> GroupTimeline:
     queues: dict[MessageQueue, list[OwnerSpan]] = {}
     for row in sorted(ownership, key=lambda row: (row["from_ms"], row["client_id"] or "")):
@@ -419,9 +424,25 @@ def _timeline(
             QueueHistory(*queue, tuple(queues[queue]))
             for queue in sorted(queues, key=queue_sort_key)
         ),
-        tuple(Cause(row["from_ms"], ", ".join(row["causes"])) for row in in_order),
+        tuple(Cause(row["from_ms"], _named_cause(row, memberships)) for row in in_order),
         name[0],
     )
+
+
+CLIENTS_OF_A_CAUSE = 2
+
+
+def _named_cause(epoch: "EpochsRow", memberships: "Sequence[MembershipsRow]") -> str:
+    """Return what began an epoch, with the clients that came, went or changed then."""
+    causes = ", ".join(epoch["causes"])
+    if not {*GROUP_EVENTS}.intersection(epoch["causes"]):
+        return causes
+    number = epoch["epoch"]
+    clients = {r["client_id"] for r in memberships if number in (r["from_epoch"], r["to_epoch"])}
+    if not clients:
+        return causes
+    named, more = sorted(clients)[:CLIENTS_OF_A_CAUSE], len(clients) - CLIENTS_OF_A_CAUSE
+    return f"{causes} of {', '.join(named)}" + (f" and {more:,} more" if more > 0 else "")
 
 
 def _balance(

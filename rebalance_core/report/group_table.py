@@ -8,12 +8,14 @@ from urllib.parse import quote
 
 from rebalance_core.model.verdicts import (
     DIFFERS,
+    EQUAL,
     ERROR,
     FALLS_BEHIND,
     IDLE,
     INFO,
     OFFLINE,
     OK,
+    SHARED,
     TROUBLE,
     UNKNOWN,
     UNSTABLE,
@@ -32,6 +34,16 @@ SLOW = ("COMMIT_STANDS_STILL", FALLS_BEHIND)
 """Rules for queues that a group holds but does not read, or reads too slowly."""
 HEALTH_ORDER: tuple[Health, ...] = (*TROUBLE, UNKNOWN, OFFLINE, IDLE, OK)
 """The values of health, the worst first, as a click on the column sorts them."""
+OWNER_MARKS = {EQUAL: "=", SHARED: "≈", DIFFERS: "≠", UNSTABLE: "~", UNKNOWN: "?"}
+OWNER_WORDS = {
+    EQUAL: "as computed",
+    SHARED: "as computed, queues shared",
+    DIFFERS: "not as computed",
+    UNSTABLE: "a change is under way",
+    UNKNOWN: "not known",
+}
+"""What stands after the health of a group whose live owners were compared with the computed
+ones."""
 WORST_VERDICTS = (DIFFERS, UNKNOWN, UNSTABLE, OFFLINE)
 
 

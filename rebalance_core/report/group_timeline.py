@@ -11,7 +11,7 @@ from rebalance_core.report.painting import Palette
 from rebalance_core.report.segments import ClientShare, client_shares, segments
 from rebalance_core.report.svg import XMLNS, joined, number, tag
 from rebalance_core.report.time_axis import Axis
-from rebalance_core.report.timeline_cells import Cell, cells_of, clients_in, places
+from rebalance_core.report.timeline_cells import MOST_CELLS, cells_of, clients_in, places
 from rebalance_core.report.timeline_rows import TimelineRow, rows_of
 from rebalance_core.report.visible import columns, shortened, visible
 
@@ -50,10 +50,39 @@ def flags_of(causes: Iterable[Cause], axis: Axis) -> list[Flag]:
     return flags
 
 
-WIDTH, LABELS, RIGHT = 980, 264, 14
+RIGHT = 14
 HEAD = 44
 ROW, TOPIC_ROW = 17, 21
-LABEL_COLUMNS, TOPIC_COLUMNS = 34, 120
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How wide a drawing is, and what of it the names of queues take.
+
+    Attributes:
+        name: its class in the page, which shows one layout at a time.
+        width: pixels in all; labels: pixels to the left of the cells.
+        label_columns: characters of a queue's name; topic_columns: of a topic's.
+        ticks: the most times on the axis; cells: the most cells.
+    """
+
+    name: str
+    width: int
+    labels: int
+    label_columns: int
+    topic_columns: int
+    ticks: int
+    cells: int
+
+    def axis(self, from_ms: int, to_ms: int) -> Axis:
+        """Return the time axis; an empty window is drawn as one second."""
+        width = self.width - self.labels - RIGHT
+        return Axis(from_ms, max(to_ms, from_ms + 1000), self.labels, width, self.ticks)
+
+
+WIDE = Layout("wide", 980, 264, 34, 120, 8, MOST_CELLS)
+NARROW = Layout("narrow", 460, 122, 15, 64, 3, MOST_CELLS // 3)
+"""For windows of phones, whose text would be too small in the wide one."""
 
 AFTER_NAME = Markup("&#8206; ")  # a left-to-right mark keeps the ids behind an Arabic name
 
@@ -82,26 +111,36 @@ def _anchor(x: float, text: str, end: float) -> str:
 
 
 def draw_labels(
-    rows: Sequence[TimelineRow], tops: Sequence[float], topics: Sequence[tuple[float, str]]
+    rows: Sequence[TimelineRow],
+    tops: Sequence[float],
+    topics: Sequence[tuple[float, str]],
+    layout: Layout = WIDE,
 ) -> Markup:
     """Draw names, clipped where an unusual font makes them too wide."""
     names = [
         tag(
             "svg",
-            *(_label(row, top) for row, top in zip(rows, tops, strict=True)),
-            width=LABELS - 6,
+            *(_label(row, top, layout.label_columns) for row, top in zip(rows, tops, strict=True)),
+            width=layout.labels - 6,
             height=(tops[-1] if tops else HEAD) + ROW,
         )
     ]
     headings = [
-        tag("text", tag("title", topic), shortened(topic, TOPIC_COLUMNS), x=0, y=y, class_="t")
+        tag(
+            "text",
+            tag("title", topic),
+            shortened(topic, layout.topic_columns),
+            x=0,
+            y=y,
+            class_="t",
+        )
         for y, topic in ((top + TOPIC_ROW - 6, topic) for top, topic in topics)
     ]
     return joined(headings + names)
 
 
-def _label(row: TimelineRow, top: float) -> Markup:
-    broker = shortened(row.broker_name, max(LABEL_COLUMNS - columns(row.label) - 1, 5))
+def _label(row: TimelineRow, top: float, most: int) -> Markup:
+    broker = shortened(row.broker_name, max(most - columns(row.label) - 1, 5))
     whole = visible(row.broker_name)
     words = tag(
         "text",
@@ -136,8 +175,8 @@ def draw_flags(flags: Iterable[Flag], bottom: float) -> Markup:
 STYLE = """
 .timeline text{font:11px ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace;fill:#1e293b}
 .timeline .q{fill:#475569}.timeline .t{font-weight:700}
-.timeline .m{text-anchor:middle;font-weight:700;paint-order:stroke;stroke:#fff;stroke-width:3px}
-.timeline .f{text-anchor:middle;font-weight:700;fill:#fff}
+.timeline .m text,.timeline .f{text-anchor:middle;font-weight:700}
+.timeline .m{paint-order:stroke;stroke:#fff;stroke-width:3px}.timeline .f{fill:#fff}
 """
 
 
@@ -156,7 +195,7 @@ class TimelineSvg:
     """A timeline as the page shows it.
 
     Attributes:
-        svg: the drawing.
+        svg: the drawing; narrow: the same for a narrow window, with the patterns of the other.
         clients: the legend of the clients in the drawing, in the order of their marks.
         clients_unseen: how many clients held queues only in rows that are not drawn.
         signs: samples with labels for the special states that occur: no owner, shared, too fast to
@@ -171,6 +210,7 @@ class TimelineSvg:
     cluster: str
     consumer_group: str
     svg: Markup
+    narrow: Markup
     clients: tuple[Legend, ...]
     clients_unseen: int
     signs: tuple[tuple[Markup, str], ...]
@@ -198,7 +238,7 @@ def draw_timeline(
         prefix: prefix of the ids in the drawing, unique within the page.
         named: queues (topic, broker name, queue id) that a finding names, which take precedence.
     """
-    axis = Axis(from_ms, max(to_ms, from_ms + 1000), LABELS, WIDTH - LABELS - RIGHT)
+    axis = WIDE.axis(from_ms, to_ms)
     by_stretches = {
         stretches: segments(stretches, axis.from_ms, axis.to_ms)
         for stretches in {queue.stretches for queue in timeline.queues}
@@ -215,8 +255,14 @@ def draw_timeline(
     return TimelineSvg(
         cluster=timeline.cluster,
         consumer_group=timeline.consumer_group,
-        svg=_drawing(
-            timeline.consumer_group, rows.shown, cells, palette, axis, flags_of(causes, axis)
+        svg=_drawing(timeline.consumer_group, rows.shown, palette, axis, causes, WIDE),
+        narrow=_drawing(
+            timeline.consumer_group,
+            rows.shown,
+            palette,
+            NARROW.axis(from_ms, to_ms),
+            causes,
+            NARROW,
         ),
         clients=tuple(
             Legend(palette.sample(client), whole[client])
@@ -237,27 +283,29 @@ def draw_timeline(
 def _drawing(
     group: str,
     rows: Sequence[TimelineRow],
-    cells: Sequence[Sequence[Cell]],
     palette: Palette,
     axis: Axis,
-    flags: Iterable[Flag],
+    causes: Iterable[Cause],
+    layout: Layout,
 ) -> Markup:
+    cells = cells_of(rows, axis, layout.cells)
+    # the narrow drawing uses the style and the patterns of the wide one beside it
+    shared = [tag("style", Markup(STYLE)), tag("defs", palette.definitions())]
     tops, topics, bottom = places(rows, float(HEAD), ROW, TOPIC_ROW)
     height = bottom + 22
     placed = [(top, cell) for top, row in zip(tops, cells, strict=True) for cell in row]
     return tag(
         "svg",
-        tag("style", Markup(STYLE)),
-        tag("defs", palette.definitions(cells)),
+        *(shared if layout == WIDE else ()),
         draw_grid(axis, bottom),
-        draw_labels(rows, tops, topics),
+        draw_labels(rows, tops, topics, layout),
         palette.painted(placed, ROW - 3),
-        draw_flags(flags, bottom),
+        draw_flags(flags_of(causes, axis), bottom),
         xmlns=XMLNS,
-        viewBox=f"0 0 {WIDTH} {number(height)}",
-        width=WIDTH,
+        viewBox=f"0 0 {layout.width} {number(height)}",
+        width=layout.width,
         height=height,
-        class_="timeline",
+        class_=f"timeline {layout.name}",
         role="img",
         aria_label=f"Owners of the queues of {visible(group)}",
     )

@@ -20,7 +20,15 @@ from rebalance_core.model.file_statuses import FILE_STATUSES, NOT_UNDERSTOOD, RE
 from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import HEALTH, INCOMPLETE, INFO, TROUBLE, WORST_FIRST
 from rebalance_core.report.audit_report import AuditReport, ShownFinding
-from rebalance_core.report.group_table import HEALTH_ORDER, GroupName, anchors, by_health, href
+from rebalance_core.report.group_table import (
+    HEALTH_ORDER,
+    OWNER_MARKS,
+    OWNER_WORDS,
+    GroupName,
+    anchors,
+    by_health,
+    href,
+)
 from rebalance_core.report.group_timeline import TimelineSvg, draw_timeline
 from rebalance_core.report.loss_table import LOSSES_ON_PAGE
 from rebalance_core.report.painting import balance_line, group_bar
@@ -343,6 +351,8 @@ def page_facts(report: AuditReport) -> Mapping[str, Any]:
         "healths": HEALTH,
         "trouble": TROUBLE,
         "health_order": HEALTH_ORDER,
+        "owner_marks": OWNER_MARKS,
+        "owner_words": OWNER_WORDS,
         "built_in": [row for row in report.group_rows if row.built_in],
         "servers_on_page": SERVERS_ON_PAGE,
         "losses_on_page": LOSSES_ON_PAGE,

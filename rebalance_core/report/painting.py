@@ -10,7 +10,7 @@ from rebalance_core.report import client_marks, svg
 from rebalance_core.report.audit_report import GroupBalance, GroupCounts
 from rebalance_core.report.client_marks import Mark
 from rebalance_core.report.segments import NOBODY, is_shared
-from rebalance_core.report.timeline_cells import Cell, clients_in, text_of_cell
+from rebalance_core.report.timeline_cells import Cell, text_of_cell
 
 Placed = tuple[float, Cell]  # the top of the row, and the cell
 LETTER_PX = 7
@@ -24,11 +24,9 @@ class Palette:
     marks: Mapping[str, Mark]
     prefix: str
 
-    def definitions(self, cells: Sequence[Sequence[Cell]]) -> Markup:
-        """Return the patterns that the cells need."""
-        seen = clients_in(cells)
-        marks = [mark for client, mark in self.marks.items() if client in seen]
-        patterns = [client_marks.definition(mark, self.prefix) for mark in marks]
+    def definitions(self) -> Markup:
+        """Return the patterns of the marks."""
+        patterns = [client_marks.definition(mark, self.prefix) for mark in self.marks.values()]
         return svg.joined(
             [
                 *patterns,
@@ -85,7 +83,7 @@ class Palette:
                 self._crowds(placed, height),
                 self._nobody(placed, height),
                 self._outlines(placed, height),
-                *self._words(placed, height),
+                svg.tag("g", *self._words(placed, height), class_="m"),
             ]
         )
 
@@ -134,9 +132,7 @@ class Palette:
             ]
             word = text_of_cell(cell, held)
             if cell.width >= LETTER_PX * len(word) + 4:
-                yield svg.tag(
-                    "text", word, x=cell.left + cell.width / 2, y=top + height - 3, class_="m"
-                )
+                yield svg.tag("text", word, x=cell.left + cell.width / 2, y=top + height - 3)
 
     def _clients(self, cell: Cell) -> list[str]:
         """Return the cell's clients, those with the largest share first."""

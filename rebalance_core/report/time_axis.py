@@ -23,6 +23,7 @@ class Axis:
     to_ms: int
     left: float
     width: float
+    most: int = TICKS
 
     def at(self, time_ms: int) -> float:
         """Return the pixel of a time inside the window."""
@@ -31,7 +32,7 @@ class Axis:
     def ticks(self) -> list[tuple[int, str]]:
         """Round times with their labels, which include the day where it changes."""
         span = self.to_ms - self.from_ms
-        step = next((s for s in STEPS_MS if span <= s * TICKS), -(-span // TICKS))
+        step = next((s for s in STEPS_MS if span <= s * self.most), -(-span // self.most))
         first = -(-self.from_ms // step) * step
         ticks, day = [], ""
         for time_ms in range(first, self.to_ms + 1, step):

@@ -15,7 +15,7 @@ CROWD_PX = (3, 6, 12, 24, 48)
 
 
 MOST_CELLS = 1500
-"""The most cells of a picture, which keeps twenty pictures well below 2 MB."""
+"""The most cells of a wide picture, which keeps twenty pictures, in both layouts, near 2 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +74,11 @@ def places(
     return tops, heads, top
 
 
-def cells_of(rows: Sequence[TimelineRow], axis: Axis) -> list[list[Cell]]:
-    """Return the cells of each row."""
+def cells_of(rows: Sequence[TimelineRow], axis: Axis, most: int = MOST_CELLS) -> list[list[Cell]]:
+    """Return the cells of each row, if possible at most so many in all."""
     for crowd in CROWD_PX:
         drawn = [row_cells(row.history, axis, crowd) for row in rows]
-        if sum(map(len, drawn)) <= MOST_CELLS:
+        if sum(map(len, drawn)) <= most:
             break
     return drawn
 

@@ -137,7 +137,9 @@ def assumed_awake(
         for client_id, memberships in presence.memberships.items()
         if client_id not in proxied
         and any(
-            since + STARTING_MS < turn and (until is None or turn < until) and not names.logged(client_id, turn)
+            since + STARTING_MS < turn
+            and (until is None or turn < until)
+            and not names.logged(client_id, turn)
             for _, since, until in memberships
             for turn in turns
         )

@@ -3,7 +3,12 @@
   const table = document.querySelector("table.sortable"), box = document.querySelector(".filter");
   if (!table) return;
   const body = table.tBodies[0], rows = [...body.rows], heads = [...table.tHead.rows[0].cells];
-  const texts = rows.map((row) => row.textContent.toLowerCase());
+  const words = { "=": "equal", "≈": "shared", "≠": "differs", "~": "unstable", "?": "unknown" };
+  const texts = rows.map((row) => {
+    const word = words[/[=≈≠~?]/.exec(row.cells[1].textContent)] ?? "";
+    row.cells[1].title = word && `owners: ${word}`;
+    return `${row.textContent} ${word}`.toLowerCase();
+  });
   const input = box.querySelector("input"), status = box.querySelector("[role=status]");
   const filter = () => {
     const words = input.value.toLowerCase().split(/\s+/);
@@ -14,7 +19,7 @@
   const value = (cell, order) => {
     const text = cell.textContent.replaceAll(",", "").trim();
     if (text === "" || text === "–") return unknown;
-    if (order) return order.indexOf(text);
+    if (order) return order.indexOf(text.split(" ")[0]);
     const [, errors = 0, warnings = 0] = found.exec(text) ?? [];
     if (errors || warnings) return errors * 1e5 + Number(warnings);
     return isNaN(text) ? text : Number(text);

@@ -95,8 +95,6 @@ def test_columns_of_words_and_of_findings_are_sorted_by_what_they_mean(
     assert tab.run(SHOWN) == ["bad", "slow", "fine"]
     tab.run(click("findings"))
     assert tab.run(SHOWN) == ["fine", "slow", "bad"]
-    tab.run(click("owners"))
-    assert tab.run(SHOWN) == ["slow", "fine", "bad"]
 
 
 def click(column: str) -> str:
@@ -126,7 +124,7 @@ def test_an_anchor_opens_its_group(tab: Browser, tmp_path: Path) -> None:
     link = tab.run("document.querySelector('.sortable details a').getAttribute('href')")
     assert tab.run(f"document.querySelector('{link}').className") == "finding"
     tab.run("location.hash = '#group-%25RETRY%25_and_%23'")
-    assert "EQUAL" in tab.run(f"{at}.textContent")
+    assert "=" in tab.run(f"{at}.textContent")
 
 
 def test_all_is_there_to_read_without_the_script(tab: Browser, tmp_path: Path) -> None:
@@ -150,6 +148,9 @@ def test_text_stands_out_from_the_paper(tab: Browser, tmp_path: Path, scheme: st
         " let p = e; while (p && getComputedStyle(p).backgroundColor === 'rgba(0, 0, 0, 0)')"
         "   p = p.parentElement;"
         " const ink = e.closest('svg') && e.tagName === 'text' ? c.fill : c.color;"
+        " const turned = e.closest('svg') && getComputedStyle(e.closest('svg')).filter !== 'none';"
+        " if (turned) return [s, `rgb(${ink.match(/[0-9]+/g).map(n => 255 - n)})`,"
+        "   getComputedStyle(document.body).backgroundColor];"
         " return [s, ink, p ? getComputedStyle(p).backgroundColor : 'rgb(255, 255, 255)']; })"
     )
     for selector, ink, paper in colours:
@@ -189,11 +190,11 @@ def test_words_of_the_table_of_groups_do_not_break(
     opened(tab, tmp_path, wordy_report())
     tab.call("Emulation.setDeviceMetricsOverride", **(NARROW | {"width": width}))
     lines = tab.run(
-        "[...document.querySelectorAll('.sortable td:nth-child(2), .sortable td:nth-child(9)')]"
+        "[...document.querySelectorAll('.sortable td:nth-child(2), .sortable td:nth-child(8)')]"
         ".map(e => { const r = document.createRange(); r.selectNodeContents(e);"
         " return [e.textContent, new Set([...r.getClientRects()].map(l => l.top)).size]; })"
     )
-    assert {text for text, _ in lines} >= {"UNREAD", "UNKNOWN", "1,204\xa0WARNING"}
+    assert {text for text, _ in lines} >= {"UNREAD =", "STALLED ~", "1,204\xa0WARNING"}
     assert max(count for text, count in lines if ", " not in text) == 1
 
 
@@ -286,3 +287,17 @@ def large_report() -> AuditReport:
         for at in range(500)
     )
     return replace(busy_report(), group_rows=rows, findings=found)
+
+
+@pytest.mark.parametrize(("width", "shown"), [(500, "narrow"), (1280, "wide")])
+def test_a_timeline_fits_its_window(tab: Browser, tmp_path: Path, width: int, shown: str) -> None:
+    opened(tab, tmp_path, busy_report())
+    tab.call("Emulation.setDeviceMetricsOverride", **(NARROW | {"width": width}))
+    drawn = tab.run(
+        "[...document.querySelectorAll('.plot > svg')].map(e => [e.classList[1],"
+        " e.getBoundingClientRect()]).filter(p => p[1].width).map(p => [p[0], p[1].right])"
+    )
+    assert {name for name, _ in drawn} == {shown}
+    assert max(right for _, right in drawn) <= width
+    wider = "[...document.querySelectorAll('.plot')].some(e => e.scrollWidth > e.clientWidth)"
+    assert tab.run(wider) is False

