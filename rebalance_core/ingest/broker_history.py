@@ -54,7 +54,7 @@ class BrokerHistory:
         """Record a piece of evidence about the cluster."""
         folder = self.folders.get(piece.place)
         if piece.kind == "broker":
-            version = plain_version(piece.values["version"])
+            version = plain_version(piece.values["version"] or "")
             if nearest_version(version) and piece.values["broker_id"] == MASTER_ID:
                 at_ms = self.end_ms if piece.at_ms is None else piece.at_ms
                 since_ms = self._version_ms.get(piece.values["broker_name"], at_ms)

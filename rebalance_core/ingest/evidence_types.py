@@ -1154,7 +1154,7 @@ class BrokerValues(TypedDict):
     broker_name: str
     broker_id: int
     addr: str
-    version: str
+    version: str | None
     activated: bool | None
     partial: NotRequired[bool]
 

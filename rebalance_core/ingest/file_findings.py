@@ -160,8 +160,7 @@ def _missing(collection: Collection, context: ClusterContext) -> list[Finding]:
 def _awake(context: ClusterContext) -> Iterator[Finding]:
     """Yield a finding if no file can show that members were suspended.
 
-    `suspensions.assumed_awake` names members without a log where other clients' logs were
-    collected.
+    Where other clients' logs were collected, each group's tables name its members without one.
     """
     if context.logged and not context.client_logs:
         yield finding(

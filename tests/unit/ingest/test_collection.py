@@ -403,6 +403,17 @@ def test_a_broker_of_a_version_that_is_not_modelled_has_the_rules_of_the_nearest
     assert not done.tables["rejected"]
 
 
+def test_a_broker_that_refuses_the_tool_has_no_version(folder: Path) -> None:
+    """clusterList leaves the version and all loads empty, as for wrong credentials."""
+    dump = folder / "mqadmin" / "1795231735135-clusterList.txt"
+    dump.parent.mkdir(exist_ok=True)
+    dump.write_text(CLUSTER_LIST.format("      "))
+    done = ingest_collection(folder)
+    assert not done.tables["rejected"]
+    (row,) = (r for r in done.tables["observed_facts"] if r["kind"] == "BROKER_IN_CLUSTER")
+    assert dict(row["details"])["version"] == ""
+
+
 def test_a_group_s_broker_version_is_of_the_brokers_that_its_members_know(folder: Path) -> None:
     head, own = CLUSTER_LIST.format("V4_9_7").splitlines(keepends=True)
     other = own.replace("C                       a", "C                       z")
