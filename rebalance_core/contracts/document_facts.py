@@ -191,7 +191,10 @@ DUMPS = (
     DocumentFact(
         "broker",
         "a row of clusterList",
-        fields("cluster, broker_name, broker_id: int, addr, version: str | None, activated: bool | None"),
+        fields(
+            "cluster, broker_name, broker_id: int, addr, version: str | None, "
+            "activated: bool | None"
+        ),
     ),
     DocumentFact("server_settings", "getBrokerConfig", fields("address, settings: dict[str, str]")),
     DocumentFact("queue_mapping", "the topic is static", fields("topic")),
