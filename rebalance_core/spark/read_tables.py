@@ -51,6 +51,7 @@ from rebalance_core.spark.sources import (
     Batches,
     Read,
     Source,
+    addressable,
     cores_of,
     refuse_changed,
     rows_of,
@@ -121,7 +122,7 @@ def parquet_frame(spark: SparkSession, table: Table, path: str) -> Source:
     """Return the rows of Parquet files that only Spark can reach."""
     rows = spark.read.parquet(path)
     names = [name for name in rows.columns if name not in TECHNICAL]
-    columns = [sf.col(f"`{name}`") for name in names]
+    columns = [sf.col("`" + name.replace("`", "``") + "`") for name in names]
     place = [sf.col("_metadata.file_name").alias(_FILE), sf.col("_metadata.row_index").alias(_ROW)]
     refuse_missing_columns(table, [*names, SOURCE])
 
@@ -132,7 +133,7 @@ def parquet_frame(spark: SparkSession, table: Table, path: str) -> Source:
             yield ReadRows(conform(table, numbered), frozenset())
 
     unknown = unknown_names(table, names, TECHNICAL)
-    return Source(table, rows.select(*columns, *place), read, unknown)
+    return Source(table, addressable(table, rows.select(*columns, *place)), read, unknown)
 
 
 def _places(files: pa.Array, rows: pa.Array) -> pa.Array:

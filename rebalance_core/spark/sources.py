@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -198,7 +199,27 @@ def source_of(table: Table, frame: DataFrame) -> Source:
             yield ReadRows(conform(table, rows), frozenset(unknown_names(table, names, ())))
 
     extras = None if with_raw else unknown_names(table, frame.columns, TECHNICAL)
-    return Source(table, frame, read, extras)
+    return Source(table, addressable(table, frame), read, extras)
+
+
+_NEEDS_QUOTES = re.compile("[.`]")
+
+
+def addressable(table: Table, frame: DataFrame) -> DataFrame:
+    """Return the frame with other names for unknown columns that `mapInArrow` cannot address.
+
+    It addresses all by name: one with a dot would be a field of another, and one that differs from
+    another in case alone is ambiguous.
+    """
+    known = {*table.column_names, *TECHNICAL}
+    taken = {name.lower() for name in frame.columns if name in known}
+    names = []
+    for number, name in enumerate(frame.columns):
+        if name not in known and (name.lower() in taken or _NEEDS_QUOTES.search(name)):
+            name = f"_column_{number}"
+        names.append(name)
+        taken.add(name.lower())
+    return frame if names == frame.columns else frame.toDF(*names)
 
 
 def refuse_no_time_zone(table: Table, frame: DataFrame) -> None:

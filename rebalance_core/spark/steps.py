@@ -365,7 +365,7 @@ def _event_inputs(events: DataFrame, groups: DataFrame | None) -> dict[str, Data
             )
         row = events.select(sf.explode(SETTINGS).alias("row"))
         groups = row.select("row.*").distinct()
-    events = events.select(*(f"`{name}`" for name in events.columns if name != SETTINGS))
+    events = events.drop(SETTINGS)
     return {EVENTS: events} if groups is None else {EVENTS: events, GROUPS: groups}
 
 

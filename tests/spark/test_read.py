@@ -15,14 +15,16 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as sf
 
 from rebalance_core.checks.parquet_rows import has_types_of_spark
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.contracts.table import TECHNICAL
 from rebalance_core.model.errors import InputRefused, UsageError
 from rebalance_core.spark.checks import check_and_count
-from rebalance_core.spark.read_tables import InputTables, read_table
+from rebalance_core.spark.read_tables import InputTables, parquet_frame, read_table
 from rebalance_core.spark.sources import source_of
+from rebalance_core.spark.steps import epochs
 from tests.line_cases import BAD_TYPES, NOT_ONE_OBJECT
 from tests.tree import TREE
 
@@ -374,11 +376,30 @@ def test_hand_made_frames_are_conformed(spark: SparkSession) -> None:
     }
 
 
+def test_unknown_columns_have_any_name(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark takes a dot for a field, and does not tell `extra` from `EXTRA`."""
+    row = spark.createDataFrame([("c", 1, 1, "X")], "a STRING, b LONG, c LONG, d STRING")
+    unknown = ["Cluster", "EXTRA", "a.b", "a`b", "extra"]
+    frame = row.select("*", *(sf.lit(name) for name in unknown)).toDF(
+        "cluster", "event_ms", "sequence", "event_type", *unknown
+    )
+    inputs = InputTables(frame)
+    (read,) = inputs.sources()["cluster_events"].conformed.collect()
+    assert (read.cluster, issues_of(read)) == ("c", [])
+    assert unknown_columns(inputs) == {"cluster_events": unknown}
+    assert epochs(frame).columns[0] == "cluster"
+    stored = row.toDF("cluster", "event_ms", "sequence", "event_type").withColumn("a.`b", sf.lit(1))
+    stored.write.parquet(str(tmp_path / "stored"))
+    table = INPUT_TABLES["cluster_events"]
+    source = parquet_frame(spark, table, str(tmp_path / "stored"))
+    assert (source.extras, source.conformed.count()) == (["a.`b"], 1)
+
+
 _READS = """
 import sys
 from pyspark.sql import SparkSession
 from rebalance_core.model.errors import InputRefused
-from rebalance_core.spark.read_tables import InputTables, read_table
+from rebalance_core.spark.read_tables import InputTables, parquet_frame, read_table
 
 spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
 print("BEGUN", file=sys.stderr)
