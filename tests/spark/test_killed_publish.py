@@ -25,7 +25,7 @@ from tests.spark.test_catalogs import small
 from tests.tree import TREE
 
 KILLS, SEED = int(os.environ.get("KILLS", "3")), int(os.environ.get("SEED", "1"))
-SECONDS = 300
+SECONDS = 1200
 """The longest that a process may live."""
 
 
