@@ -230,6 +230,8 @@ def _logs_without_members(
     group: GroupSnapshot, clients: Container[str], until_ms: int
 ) -> dict[str, tuple[int, int]]:
     by_log: dict[str, tuple[int, int]] = {}
+    if not _servers_show_members(group):
+        return by_log
     for fact in signs_of_clients(group):
         last_ms = min(fact["last_ms"], until_ms)
         since_ms = _nobody_since(group, last_ms)
@@ -239,6 +241,15 @@ def _logs_without_members(
             log = fact["details"]["log"]
             by_log[log] = since_ms, max(last_ms, by_log.get(log, (0, 0))[1])
     return by_log
+
+
+def _servers_show_members(group: GroupSnapshot) -> bool:
+    """Return whether a broker's log or list was read, without which no group has a known member."""
+    coverage = group.run.coverage
+    if not coverage.known or coverage.logged_until:
+        return True
+    lists = (*group.facts["GROUP_AT_BROKER"], *group.facts["NOT_ONLINE"])
+    return bool(lists) or bool(group.tables["observed_members"])
 
 
 def signs_of_clients(group: GroupSnapshot) -> list[SignOfLife]:

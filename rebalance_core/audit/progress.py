@@ -163,9 +163,25 @@ def is_unchanged(row: GroupQueueProgressRow) -> bool:
     return seen_ms - since_ms >= STANDSTILL_MS
 
 
+def _end_not_seen(row: GroupQueueProgressRow) -> str | None:
+    """Return why no file shows whether messages wait at a commit that has not moved for as long as
+    a standstill takes: it has no end, or only an older one that the commit has passed.
+    """
+    since_ms, seen_ms, end_ms = row["waits_since_ms"], row["committed_ms"], row["end_ms"]
+    if since_ms is None or seen_ms is None or seen_ms - since_ms < STANDSTILL_MS:
+        return None
+    if end_ms is None:
+        return NO_END
+    passed = row["reason"] == END_BELOW_COMMIT and end_ms < since_ms
+    return END_BELOW_COMMIT if passed else None
+
+
 def is_idle(row: GroupQueueProgressRow) -> bool:
-    """Return whether nothing of the queue is unread, and nothing came."""
-    return row["unread"] == 0 and not row["end_rate"]
+    """Return whether nothing of the queue is unread, and nothing came.
+
+    A commit that moved shows that messages came, also where the end was seen once.
+    """
+    return row["unread"] == 0 and not row["end_rate"] and not row["commit_rate"]
 
 
 def _is_above_end(row: GroupQueueProgressRow) -> bool:
@@ -185,6 +201,9 @@ def progress_of(group: GroupSnapshot) -> GroupProgress:
         return GroupProgress(FALLS_BEHIND)
     if any(map(is_unchanged, rows)):
         return GroupProgress(UNKNOWN, UNCHANGED)
+    unseen = next(filter(None, map(_end_not_seen, rows)), None)
+    if unseen is not None:
+        return GroupProgress(UNKNOWN, unseen)
     if any(row["commit_rate"] for row in rows):
         return GroupProgress(MOVES)
     return _of_quiet(group, rows)

@@ -85,6 +85,13 @@ NOT_SEEN = (
         "`INCONSISTENT_TAGS` shows the cause; `queryMsgById` a message's fate",
     ),
     (
+        "a standstill, by one round of mqadmin",
+        "`LastTime` is when the last message before the commit was stored, not when it was "
+        "committed (AdminBrokerProcessor, offset - 1); a `Last Updated` long ago shows that all "
+        "unread messages have waited since, but a slow group looks the same",
+        "`consumerProgress` again, two minutes later; the commits in the client's log",
+    ),
+    (
         "the commits of a Node client (ali-ons)",
         "its default logger drops them; those of other loggers name no group (3.12.0)",
         "consumerOffset.json or consumerProgress, twice",

@@ -1,6 +1,7 @@
 """The `read` job: recognise each file, and show what it contains on its own."""
 
 import re
+import shutil
 import sys
 import tempfile
 from collections import Counter
@@ -43,6 +44,7 @@ from rebalance_core.ingest.pasted import (
     PastedFile,
     answers_in,
     recognise,
+    undressed,
 )
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.model.file_statuses import READ
@@ -174,7 +176,8 @@ def _read(
 def _opened(name: str) -> Iterator[list[tuple[str, Path]]]:
     """Yield each answer's label and path.
 
-    The path is a copy if the answer comes from standard input or the file has several answers.
+    The path is a copy if the answer comes from standard input, the file has several answers, or
+    they are quoted.
     """
     shown_as = "standard input" if name == STANDARD_INPUT else name
     with tempfile.TemporaryDirectory(prefix="rebalance-read-") as folder:
@@ -183,24 +186,37 @@ def _opened(name: str) -> Iterator[list[tuple[str, Path]]]:
             path = Path(folder) / "stdin"
             path.write_bytes(sys.stdin.buffer.read() if sys.stdin is not None else b"")
         parts = _parts(path)
-        if len(parts) < 2:
+        if not parts:
             yield [(shown_as, path)]
             return
         answers = []
         for number, part in enumerate(parts, 1):
             copy = Path(folder) / f"answer-{number}"
             copy.write_text(part, "utf-8", newline="")
-            answers.append((f"{shown_as}, answer {number} of {len(parts)}", copy))
+            shutil.copystat(path, copy)
+            single = len(parts) == 1
+            of_several = "" if single else f", answer {number} of {len(parts)}"
+            answers.append((f"{shown_as}{of_several}", copy))
         yield answers
 
 
 def _parts(path: Path) -> list[str]:
-    """Return the answers in a file; empty for unreadable or compressed files and other text."""
+    """Return the answers in a file that is to be read from copies; empty: it is one as it stands.
+
+    Unreadable and compressed files are left alone.
+    """
     try:
-        small = path.suffix != ".gz" and path.stat().st_size <= LARGEST_PASTE
-        return answers_in(decoded(path.read_bytes())) if small else []
+        if path.suffix == ".gz" or path.stat().st_size > LARGEST_PASTE:
+            return []
+        content = path.read_bytes()
     except OSError:
         return []
+    text = decoded(content)
+    if "\x00" in text:
+        return []
+    plain = undressed(text)
+    parts = answers_in(plain)
+    return parts if len(parts) > 1 or plain != text else []
 
 
 def _facts(name: str, pasted: PastedFile, shown: FileShown) -> dict[str, Any]:

@@ -1034,11 +1034,22 @@ def _client_of(name: str, size: int, head: bytes) -> CollectedFile | None:
         return None
     file = CollectedFile(name, CLIENT_LOG, parts[1], size)
     translator = Translator()
-    for line in first_lines(file, head):
+    for line in (*first_lines(file, head), *_unwrapped(file, head)):
         inner = translator.line(line)
         if any(word in (inner.message if inner else line) for word in _CLIENT_WORDS):
             return file
     return None
+
+
+def _unwrapped(file: CollectedFile, head: bytes) -> Iterator[str]:
+    """Yield the first lines of a client's log without the form that a container keeps them in."""
+    try:
+        wrapping = with_wrapping(file, head).wrapping
+        unwrapper = Unwrapper(wrapping, CLIENT_WORDS, client=True, to_server=lambda text: None)
+        for line in first_lines(file, head) if wrapping else ():
+            yield from (own for own, _, _ in unwrapper.lines(line, file.name))
+    except Unreadable:
+        return  # of several containers
 
 
 def refusal_of_content(file: CollectedFile, head: bytes) -> Unread | None:

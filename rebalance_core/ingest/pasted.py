@@ -122,6 +122,30 @@ class PastedFile(Collection):
         return place_of(self.path)
 
 
+_COLOUR = re.compile("\x1b\\[[\\d;]*[A-Za-z]")
+_FENCE = re.compile(r"\s*(?:```|~~~)\w*\s*$")
+_PROMPT = re.compile(r"\s*(?:\[?[\w.-]+@[\w.-]+[ :].*[#$%](?: .*)?|[#$%>] .*|[#$%>])\s*$")
+
+
+def undressed(text: str) -> str:
+    r"""Return a pasted text without a terminal's colours, the marks of a quote or a code block, and
+    the shell's prompts around a JSON document.
+
+    >>> undressed("> #ClientId\\n> a@1\\n"), undressed("$ cat x.json\\n{}\\n$ ")
+    ('#ClientId\\na@1\\n', '{}\\n')
+    """
+    lines = _COLOUR.sub("", text).replace("\xa0", " ").splitlines(keepends=True)
+    filled = [line for line in lines if line.strip()]
+    if filled and all(line.startswith(">") for line in filled):
+        lines = [line.removeprefix(">").removeprefix(" ") for line in lines]
+    lines = [line for line in lines if not _FENCE.match(line)]
+    prompts = [bool(_PROMPT.match(line)) for line in lines]
+    begin = prompts.index(False) if False in prompts else 0
+    if begin < len(lines) and lines[begin].lstrip().startswith(("{", "[{")):
+        lines = [line for line, is_prompt in zip(lines, prompts, strict=True) if not is_prompt]
+    return "".join(lines)
+
+
 def answers_in(text: str) -> list[str]:
     """Return the answers of mqadmin that a text holds one after the other, each with its command
     line; the text itself where there is a single answer, or none.

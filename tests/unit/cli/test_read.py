@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -36,6 +37,9 @@ HEAD = (
     "#Topic  #Broker Name  #QID  #Broker Offset  #Consumer Offset  #Client IP  #Diff  #Inflight"
     "  #LastTime\n"
 )
+WRITTEN_S = 1_800_000_000
+"""When every file of these tests was written."""
+STORE = '{\n  "offsetTable":{\n    "T@g":{0:1,1:2}\n  }\n}\n'
 END = "\nConsume TPS: 0.28\nConsume Diff Total: 1600\nConsume Inflight Total: 0\n"
 ROW = "{}  {}  {}  {}  {}  {}  {}  0  2024-05-06 01:59:57\n"
 
@@ -69,6 +73,7 @@ class Reading:
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        os.utime(path, (WRITTEN_S, WRITTEN_S))
         return str(path)
 
     def text(self, *words: str) -> tuple[int, str]:
@@ -201,6 +206,37 @@ def test_standard_input_as_copied_from_a_terminal(
         assert code == 3
         assert "standard input: the answer of mqadmin consumerProgress cg-orders" in shown
         assert "1,600 messages unread" in shown
+
+
+@pytest.mark.parametrize(
+    "dress",
+    [
+        "\x1b[32m{}\x1b[0m",
+        "> {}",
+        ">{}",
+    ],
+)
+def test_a_quoted_or_coloured_answer_is_read_as_it_was(reading: Reading, dress: str) -> None:
+    for name, content in (("progress.txt", N_A), ("store.json", STORE)):
+        plain = reading.facts(reading.file(name, content))
+        lines = [dress.format(line) for line in content.splitlines()]
+        assert reading.facts(reading.file(name, "\n".join(lines) + "\n")) == plain
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        "```\n{}```\n",
+        "```text\n{}```\n",
+        "[root@mq-1 config]$ cat store.json\n{}[root@mq-1 config]$ ",
+        "$ cat store.json\n{}\n$ ",
+        "root@mq-1:/opt# cat store.json\n{}\nroot@mq-1:/opt# ",
+    ],
+)
+def test_a_store_copied_from_a_terminal_or_a_page(reading: Reading, around: str) -> None:
+    plain = reading.facts(reading.file("store.json", STORE))
+    pasted = around.replace("{}", STORE)
+    assert reading.facts(reading.file("store.json", pasted)) == plain
 
 
 def test_several_answers_in_one_paste(reading: Reading) -> None:

@@ -243,6 +243,40 @@ def test_a_client_s_log_under_another_name_is_known_by_its_templates(
     assert row["facts"] > 0
 
 
+@pytest.mark.parametrize(
+    "carrier",
+    [
+        "{}",
+        "app-1  | {}",
+        "\x1b[33m{}\x1b[0m",
+        "2026-11-21T11:28:54.663Z stdout F {}",
+        "[pod/app-7d9f/app] {}",
+        "2026-11-21T11:28:54.663Z {}",
+    ],
+)
+@pytest.mark.parametrize("language", ["GO", "CPP"])
+def test_a_log_of_go_or_cpp_is_known_within_a_container_s_form(
+    language: str, carrier: str, folder: Path
+) -> None:
+    queue = "MessageQueue [topic=T, brokerName=a, queueId=0]"
+    if language == "GO":
+        said = f'MessageQueue="{queue}" consumerGroup=g offset=7'
+        line = (
+            f'time="2026-11-21T11:28:54Z" level=info msg="update offset to broker success" {said}'
+        )
+    else:
+        line = "[2026-Nov-21 11:28:54.663](info):DefaultMQPushConsumerImpl:g start\n"
+        line += "[2026-Nov-21 11:28:54.663](info):oneway updateConsumeOffsetToBroker of "
+        line += f"mq:{queue}, its offset is:7"
+    path = folder / "clients" / "host-1" / "app.log"
+    path.parent.mkdir(parents=True)
+    path.write_text("".join(carrier.format(each) + "\n" for each in line.splitlines()))
+    done = ingest_collection(folder)
+    assert codes(done) == {}
+    commits = [row for row in done.tables["committed_offsets"] if row["consumer_group"] == "g"]
+    assert [row["committed_offset"] for row in commits] == [7]
+
+
 def test_broken_lines_are_rejected_one_by_one_and_the_rest_counts(folder: Path) -> None:
     log = folder / "brokers" / "a" / "broker.log"
     lines = [

@@ -407,6 +407,29 @@ def test_progress_of_a_group_without_movement() -> None:
     assert progress_of(apart) == ("UNKNOWN", "READ_APART")
 
 
+@pytest.mark.parametrize(
+    ("ends", "progress"),
+    [
+        # nothing shows whether messages wait at the commit that stays, though others move
+        ([], ("UNKNOWN", "NO_END")),
+        ([end(0, 0, at=50)], ("UNKNOWN", "END_BELOW_COMMIT")),
+        # nothing was unread when the end was seen
+        ([end(0, 70, at=900)], ("MOVES", "")),
+    ],
+)
+def test_a_commit_that_stays_without_an_end_may_stand_still(
+    ends: list[Row], progress: tuple[str, str]
+) -> None:
+    group = held([commit(0, 60, at=100), commit(0, 70, at=300), commit(0, 70, at=900)], ends)
+    assert progress_of(group) == progress
+
+
+def test_a_queue_whose_commit_moved_is_not_idle_although_its_end_was_seen_once() -> None:
+    ends = [end(0, 40, at=100), end(0, 90, at=400), end(0, 290, at=900), end(1, 60, at=100)]
+    commits = [commit(0, 70, at=300), commit(0, 70, at=900), *OTHER[0]]
+    assert severities(STILL, held(commits, ends, other=False)) == ["WARNING"]
+
+
 def test_where_the_log_ends_before_the_dumps_the_member_may_be_gone() -> None:
     """Its commits stand still because it is dead, and no file has its end."""
     logs = broker_logs(a=[LogSpan(ms(0), ms(500), from_start=True)])
