@@ -207,7 +207,7 @@ def _repeats_finding(
             "read_at_most": str(found.read),
             "retries": str(found.again),
             "retries_lately": str(found.lately),
-            "acknowledgements": "" if counted is None else str(counted.acknowledged),
+            **({} if counted is None else {"acknowledgements": str(counted.acknowledged)}),
             "reason": reason,
         },
         severity=INFO if expired else None,
