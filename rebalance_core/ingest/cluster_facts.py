@@ -19,6 +19,7 @@ from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.collection import (
     ADMIN,
     BROKER_LOG,
+    BROKER_METRICS,
     CLIENT_LOG,
     COPY_DIFFERS,
     INCOMPLETE_COPY,
@@ -60,7 +61,12 @@ if TYPE_CHECKING:
 
 LOG, STORE = "log", "store"
 BROKERS = "brokers/"
-LOG_NAMES = {BROKER_LOG: "broker.log", NAMESRV_LOG: "namesrv.log", PROXY_LOG: "proxy.log"}
+FILE_NAMES = {
+    BROKER_LOG: "broker.log",
+    NAMESRV_LOG: "namesrv.log",
+    PROXY_LOG: "proxy.log",
+    BROKER_METRICS: "scrape",
+}
 _BROKER_FILES = {
     BROKER_LOG: (LOG, "broker.log"),
     LOCK_LOG: (LOG, "lock.log"),
@@ -280,7 +286,7 @@ def _add_not_read(
     folder = context.folders.get(file.place) if file.name.startswith(BROKERS) else None
     if folder is not None and (folder.slave or not folder.authoritative):
         return
-    what = file.arguments[0] if file.kind == ADMIN else LOG_NAMES.get(file.kind, STORE)
+    what = file.arguments[0] if file.kind == ADMIN else FILE_NAMES.get(file.kind, STORE)
     broker = file.place if file.name.startswith(BROKERS) else None
     broker = broker if folder is None else folder.broker_name
     more = {"name": file.place} if file.kind == NAMESRV_LOG else {}

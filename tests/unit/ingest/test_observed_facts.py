@@ -91,6 +91,16 @@ def test_metrics_belong_to_the_broker_that_their_labels_name(tmp_path: Path) -> 
     assert late["broker_name"] == "b"
 
 
+def test_a_scrape_that_is_cut_off_is_stated(tmp_path: Path) -> None:
+    text = 'rocketmq_pop_revive_latency{queue_id="1"} 0.0\nrocketmq_pop_revive_latency{queue_id="2"'
+    (cut,) = facts(tmp_path, {"brokers/a/metrics-1795974572015.txt": text}, "NOT_READ")
+    details = dict(cut["details"])
+    assert (cut["broker_name"], details["what"]) == ("a", "scrape")
+    assert "is cut off: it ends before the end of its last line" in details["why"]
+    (late,) = facts(tmp_path, {}, "REVIVE_METRICS")
+    assert late["details"]["revive_queue"] == "1"
+
+
 def store(*groups: str) -> str:
     return GROUPS % ",".join(GROUP_ENTRY % (group, group) for group in groups)
 

@@ -125,7 +125,7 @@ def test_a_line_that_is_cut_off_states_no_number() -> None:
     assert (cut.source, cut.code, cut.message) == (
         "m:8",
         "UNPARSABLE_LINE",
-        "is cut off: it ends before the end of this line",
+        "is cut off: it ends before the end of its last line",
     )
 
 
