@@ -59,7 +59,7 @@ FINDING_IDS = {
     "INGEST_ASSIGNED_QUEUES": (
         "Lite pull members read what they assign, not what they subscribe to."
     ),
-    "INGEST_ASSUMED": "A field, parameter or time zone was assumed because no file has it.",
+    "INGEST_ASSUMED": "A field, parameter, time zone or state was assumed because no file has it.",
     "INGEST_BROKER_FOLDER_UNCLEAR": "No file shows which broker a folder's files belong to.",
     "INGEST_BROKER_LOG_MISSING": "The log of an expected broker was not collected.",
     "INGEST_CLOCK_OFFSET": "The clock of a host differs from those of the others.",
