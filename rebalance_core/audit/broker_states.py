@@ -18,7 +18,7 @@ from rebalance_core.model.events import (
     OBSERVED,
     Event,
 )
-from rebalance_core.model.timeline import Timeline
+from rebalance_core.model.timeline import EVER_MS, Timeline
 from rebalance_core.model.times import CHANNEL_EXPIRY_MS, MINUTE_MS, utc
 from rebalance_core.replay.masters import MasterOutage, MasterOutages
 
@@ -111,14 +111,15 @@ def flap_times(
 
 
 def unlogged_stops(
-    events: Iterable[BrokerEventsRow], facts: FactsByKind
+    events: Iterable[BrokerEventsRow], facts: FactsByKind, returned: Mapping[str, int]
 ) -> dict[str, Timeline[Process]]:
-    """Return when each broker ran, by broker; unknown between two starts without a logged stop, and
-    before a return that only a dump shows.
+    """Return when each broker ran, by broker; unknown between two starts without a logged stop,
+    before a return that only a dump shows, and since an outage that ended without a log line.
 
     Args:
         events: the events of one cluster's brokers and their masters.
         facts: BROKER_STARTED counts, and BROKER_REGISTERED with `untold_ms`, but of slaves.
+        returned: the start of each outage that ended without a log line, epoch ms, by broker.
     """
     events = sorted(events, key=lambda row: (row["event_ms"], row["sequence"]))
     ends = [row for row in events if row["event_type"] in ("BROKER_DOWN", "MASTER_DOWN")]
@@ -136,6 +137,10 @@ def unlogged_stops(
             unlogged.append((broker, int(begin), fact["first_ms"]))
     unknown = [(*span, stop_unlogged(span[0], span[2])) for span in unlogged]
     unknown += [(*span, return_unlogged(*span[:2])) for span in _returns_by_dumps(events)]
+    unknown += [
+        (broker, down_ms, EVER_MS - 1, return_unlogged(broker, down_ms))
+        for broker, down_ms in returned.items()
+    ]
     stops: dict[str, Timeline[Process]] = {}
     for broker, begin_ms, up_ms, why in unknown:
         stops[broker] = stops.get(broker, ALWAYS).put(begin_ms, up_ms + 1, why)

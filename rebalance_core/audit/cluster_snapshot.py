@@ -350,7 +350,7 @@ def _with_brokers(
         masters=masters,
         returned=returned,
         slaves=frozenset(with_slaves | masters.keys()),
-        stops=unlogged_stops(turns, facts),
+        stops=unlogged_stops(turns, facts, returned),
         moments=moments(facts, turns),
         proxies=frozenset(row["details"]["proxy"] for row in facts["PROXY_STARTED"]),
         outages=broker_outages(events, facts, signs, covered, heard_to_the_end=heard_to_the_end),

@@ -57,6 +57,8 @@ def gaps(
         now = Finding("", first_ms=differs_since_ms)
         then = replace(now, last_ms=differs_since_ms)
         gap = gap_of(group, MEMBERS, now) or gap_of(group, CAUSES, then)
+    if gap is None and not differs:
+        gap = _masters_unknown(group, observed)
     if gap is not None:
         yield gap
     if client_id := _mode_unstated(group, differences):
@@ -78,6 +80,22 @@ def gaps(
             f"{names}"
         )
         yield unknowns.owners_unshown(name, what)
+
+
+def _masters_unknown(group: GroupSnapshot, observed: list[Observation]) -> Unknown | None:
+    """Return why a broker, whose queues have no owner in the last round, may be up again.
+
+    Only a master grants the order locks that would give them one (rocketmq.md §7).
+    """
+    at_ms = last_round(observed)[-1].at_ms
+    brokers = {
+        row["broker_name"]
+        for row in group.tables["ownership"]
+        if row["client_id"] is None and holds(row, at_ms)
+    }
+    stops = group.run.stops
+    found = (stops[broker].gap(at_ms, at_ms) for broker in sorted(brokers & stops.keys()))
+    return next((gap for gap in found if gap is not None), None)
 
 
 def _mode_unstated(name: GroupSnapshot, differences: Iterable[Difference]) -> str:

@@ -18,7 +18,7 @@ from rebalance_core.ingest.fact import shown
 from rebalance_core.ingest.foreign_lists import OF_OTHERS
 from rebalance_core.ingest.parse.command_output import CUT_OFF
 from rebalance_core.ingest.parse.config_stores import ROCKSDB_V2
-from rebalance_core.ingest.strangers import OF_BROKER, OF_CLUSTER
+from rebalance_core.ingest.strangers import OF_ANOTHER, OF_BROKER, OF_CLUSTER, OUTDATED
 from rebalance_core.model import verdicts
 from rebalance_core.model.times import HOUR_MS, MINUTE_MS, utc
 
@@ -204,6 +204,10 @@ def missing_dumps(group: ClusterSnapshot) -> Iterator[Finding]:
             )
 
 
+LEFT_OUT = (OF_ANOTHER, OF_BROKER, OF_CLUSTER, OF_OTHERS, OUTDATED)
+"""How the reasons of files that were set apart begin."""
+
+
 def files_not_read(rows: Iterable[NotReadFact]) -> Iterator[Finding]:
     """Yield a finding for each group of similar files that could not be read."""
     alike: dict[tuple[str, ...], list[NotReadFact]] = {}
@@ -211,7 +215,9 @@ def files_not_read(rows: Iterable[NotReadFact]) -> Iterator[Finding]:
         details = row["details"]
         place = row["broker_name"] or details.get("name", "")
         cut = CUT_OFF in details["why"]
-        of_others = details["why"].startswith((OF_BROKER, OF_CLUSTER, OF_OTHERS))
+        of_others = details["why"].startswith(
+            (OF_ANOTHER, OF_BROKER, OF_CLUSTER, OF_OTHERS, OUTDATED)
+        )
         read = "cut" if cut else "" if of_others or details["lines"] == "0" else "read"
         like = details["looks_like"], read, "left out" if of_others else ""
         alike.setdefault((details["what"], place, *like), []).append(row)
@@ -240,15 +246,22 @@ def files_not_read(rows: Iterable[NotReadFact]) -> Iterator[Finding]:
             f"{subject} {how}{why}{f', like {looks_like}' if looks_like else ''}",
             evidence,
             broker_name=files[0]["broker_name"],
-            remedy=OTHER_FOLDER
-            if details["why"].startswith(OF_BROKER)
-            else OTHER_CLUSTER
-            if left_out
-            else "Collect it again, in UTF-8, exactly as mqadmin prints it or RocketMQ writes it; "
-            "the table rejected lists the refused lines.",
+            remedy=_remedy(details["why"]) if left_out else COLLECT_AGAIN,
         )
 
 
+def _remedy(why: str) -> str:
+    """Return what to do about a file that was left out."""
+    if why.startswith((OF_ANOTHER, OUTDATED)):
+        return ASK_AGAIN
+    return OTHER_FOLDER if why.startswith(OF_BROKER) else OTHER_CLUSTER
+
+
+COLLECT_AGAIN = (
+    "Collect it again, in UTF-8, exactly as mqadmin prints it or RocketMQ writes it; the table "
+    "rejected lists the refused lines."
+)
+ASK_AGAIN = "Run the command again, and keep each answer under the name of its subject and time."
 OTHER_CLUSTER = "Collect each cluster into its own folder, with its own collection.toml."
 OTHER_FOLDER = "Move it to its own broker's folder, and copy the file that belongs here."
 

@@ -202,9 +202,9 @@ def _routes(group: GroupSnapshot, _: Finding) -> Timelines:
 
 
 def _masters_back(group: GroupSnapshot, finding: Finding) -> Timelines:
-    """Yield when the finding's broker was without a master."""
-    broker = finding.broker_name or ""
-    if broker in group.run.stops:
+    """Yield when the finding's broker, or each of the group's, was without a master."""
+    brokers = {finding.broker_name} if finding.broker_name else group_brokers(group)
+    for broker in sorted(brokers & group.run.stops.keys()):
         yield group.run.stops[broker]
 
 

@@ -93,7 +93,9 @@ DUMPS = (
             "partial: bool, queues_told?: bool | None"
         ),
     ),
-    DocumentFact("no_members", "the command failed", fields("code: int | None")),
+    DocumentFact(
+        "no_members", "the command failed", fields("code: int | None, offline_group?: str")
+    ),
     DocumentFact(
         "group_connection",
         "a group at a broker",
@@ -420,6 +422,7 @@ FACT_SUBJECTS: dict[str, tuple[str, ...]] = {
     "dating": (
         "broker_booted",
         "broker_registered",
+        "client",
         "client_created",
         "client_queue",
         "committed",
@@ -432,6 +435,7 @@ FACT_SUBJECTS: dict[str, tuple[str, ...]] = {
         "group_connection",
         "heartbeat",
         "member",
+        "no_members",
         "notified",
         "queue_offsets",
         "queue_progress",

@@ -76,7 +76,8 @@ def dump_fact(
     elif command == "consumerStatus":
         values["group"] = argument
         queues_shown = [f.values["queues_told"] for f in answers(results) if f.kind == "client"]
-        values["queues_told"] = any(queues_shown) if queues_shown else None
+        of_client = values["client_id"] is not None
+        values["queues_told"] = any(queues_shown) if of_client or queues_shown else None
     elif command == "consumerProgress":
         values["group"] = file.group or _group_of_progress(argument, results)
     elif command in ("topicRoute", "topicStatus"):

@@ -952,6 +952,7 @@ class NoMembersValues(TypedDict):
     """Values of no_members."""
 
     code: int | None
+    offline_group: NotRequired[str]
     partial: NotRequired[bool]
 
 
@@ -1606,6 +1607,7 @@ DumpedMembersEvidence: TypeAlias = (
 DatingFact: TypeAlias = (
     Stated[Literal["broker_booted"], BrokerBootedValues]
     | Stated[Literal["broker_registered"], BrokerRegisteredValues]
+    | Stated[Literal["client"], ClientValues]
     | Stated[Literal["client_created"], ClientCreatedValues]
     | Stated[Literal["client_queue"], ClientQueueValues]
     | Stated[Literal["committed"], CommittedValues]
@@ -1618,6 +1620,7 @@ DatingFact: TypeAlias = (
     | Stated[Literal["group_connection"], GroupConnectionValues]
     | Stated[Literal["heartbeat"], HeartbeatValues]
     | Stated[Literal["member"], MemberValues]
+    | Stated[Literal["no_members"], NoMembersValues]
     | Stated[Literal["notified"], NotifiedValues]
     | Stated[Literal["queue_offsets"], QueueOffsetsValues]
     | Stated[Literal["queue_progress"], QueueProgressValues]

@@ -75,6 +75,7 @@ from rebalance_core.ingest.parse.topic_status import parse_topic_status
 from rebalance_core.ingest.parse.wrapped_lines import LINE_ENDS, Unwrapper
 from rebalance_core.ingest.parse.zones import ReadAt
 from rebalance_core.ingest.store_copies import FILE_BITS, copied_store, printed_stores
+from rebalance_core.model.queue import RETRY_TOPIC_PREFIX, is_retry_topic
 from rebalance_core.model.timeline import Timeline
 from rebalance_core.model.times import MINUTE_MS
 
@@ -150,12 +151,15 @@ client that did not unregister ended there.
 """
 MOST_MARKS = 200
 MEMBER, LIST, SUBSCRIBED, COMMIT = "member ", "list ", "subscribed ", "commit "
-VERSION, QUEUES, END = "version", "queues ", "end "
+VERSION, QUEUES, END, OF_GROUP = "version", "queues ", "end ", "of group "
+OF_CLIENT, PULLED = "of client ", "pulled "
 """Facts that date a document and identify its host: a member came or went, or is listed, with its
 group and client id; a list of members is whole, with its group and broker, and has a topic; an
 offset was committed, with its group, topic, queue id and broker, of a store its folder; a store was
 changed; a topic came to have this many queues to read on a broker, has or had them; a queue's
-messages end there, with its topic, queue id and broker.
+messages end there, with its topic, queue id and broker; a dump named after a
+group has the name or retry topic of a group, with both groups; a dump has the client id of the
+client that answered, and when that last pulled a queue.
 """
 MOST_WITNESSES = 2_000
 
@@ -922,6 +926,7 @@ class FileReader:
                 self._note_mark(piece)
                 self._note_members(piece)
                 self._note_numbers(piece)
+                self._note_subject(piece)
                 self._note_gap(piece)
             self.stats.facts += 1
             if self.file.is_log and piece.at_ms is not None and _begins_period(piece.kind):
@@ -962,14 +967,40 @@ class FileReader:
             if client_id is not None:
                 self.stats.witness(f"{MEMBER}{group} {client_id}", at_ms, -1)
         elif fact.kind == "member":
-            group, _ = self._asked(fact.values["subscriptions"])
+            group, broker = self._asked(fact.values["subscriptions"])
             self.stats.witness(f"{MEMBER}{group} {fact.values['client_id']}", 0, 1)
             for topic, _ in fact.values["subscriptions"]:
                 self.stats.witness(f"{SUBSCRIBED}{topic}", 0, 1)
+                if broker or self.file.place:
+                    self._note_group_of(topic, group)
         elif fact.kind == "group_connection":
             group, broker = self._asked(fact.values["subscriptions"])
             if broker:
                 self.stats.witness(f"{LIST}{group} {broker}", 0, 1)
+
+    def _note_subject(self, fact: "DatingFact") -> None:
+        """Record the group and client that an answer of mqadmin states."""
+        if fact.kind == "client":
+            client = fact.values
+            asked = self.file.arguments[1]
+            self.stats.witness(f"{OF_GROUP}{asked} {client['consumer_group']}", 0, 1)
+            if client["client_ip"] and client["instance_name"]:
+                stated = f"{client['client_ip']}@{client['instance_name']}"
+                self.stats.witness(f"{OF_CLIENT}{stated}", 0, 1)
+        elif fact.kind == "client_queue" and fact.values["last_pull_ms"]:
+            queue = fact.values["topic"], fact.values["queue_id"], fact.values["broker_name"]
+            name = f"{PULLED}{queue[0]} {queue[1]} {queue[2]}"
+            self.stats.witness(name, fact.values["last_pull_ms"], 0)
+        elif fact.kind == "no_members" and "offline_group" in fact.values:
+            asked, broker = self._asked(())
+            if broker:
+                self.stats.witness(f"{OF_GROUP}{asked} {fact.values['offline_group']}", 0, 1)
+
+    def _note_group_of(self, topic: str, asked_group: str) -> None:
+        """Record the group of a retry topic in a dump that is named after a group."""
+        if is_retry_topic(topic):
+            stated = topic.removeprefix(RETRY_TOPIC_PREFIX)
+            self.stats.witness(f"{OF_GROUP}{asked_group} {stated}", 0, 1)
 
     def _note_numbers(self, fact: "DatingFact") -> None:
         """Note offsets, queues of topics and versions: they date the copy of a store."""
@@ -986,6 +1017,7 @@ class FileReader:
             row = fact.values
             group = group_of_rows(self.file.arguments[1], row["with_clients"], row["topic"])
             queue = row["topic"], row["broker_name"], row["queue_id"]
+            self._note_group_of(row["topic"], group)
             self._note_commit(group, *queue, 0, row["consumer_offset"])
             self._note_end(*queue, row["broker_offset"])
         elif fact.kind == "queue_offsets" and not fact.values["broker_name_truncated"]:

@@ -1,5 +1,5 @@
-"""Sets aside files in a broker's folder that belong to another broker, and lists of clients from
-elsewhere.
+"""Sets aside files in a broker's folder that belong to another broker, lists of clients from
+elsewhere, and answers that are about another group or client or older than their names state.
 """
 
 from __future__ import annotations
@@ -10,18 +10,21 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rebalance_core.ingest.broker_folders import SYNC_MEMBER_TOPIC, BrokerDirectory
-from rebalance_core.ingest.collection import BROKER_LOG, CONFIG_STORES, TOPICS, Collection
+from rebalance_core.ingest.collection import ADMIN, BROKER_LOG, CONFIG_STORES, TOPICS, Collection
+from rebalance_core.ingest.copied_names import may_be
 from rebalance_core.ingest.evidence import Evidence, is_on_cluster
 from rebalance_core.ingest.fact import Unread, file_of
-from rebalance_core.ingest.file_reader import FileStats
+from rebalance_core.ingest.file_reader import OF_CLIENT, OF_GROUP, PULLED, FileStats
 from rebalance_core.ingest.foreign_lists import foreign_lists
+from rebalance_core.model.times import MINUTE_MS
 
 if TYPE_CHECKING:
     from rebalance_core.ingest.evidence_types import ClusterEvidence
 
 FILE_OF_ANOTHER = "FILE_OF_ANOTHER"
 """Code of a file that was read and set apart."""
-OF_BROKER, OF_CLUSTER = "it is of broker", "it is of cluster"
+OF_BROKER, OF_CLUSTER, OF_ANOTHER = "it is of broker", "it is of cluster", "it is an answer about"
+OUTDATED = "it repeats"
 """The first words of its message."""
 
 
@@ -64,8 +67,8 @@ class SetApart:
 def set_apart(
     collection: Collection, stats: Iterable[FileStats], pieces: Iterable[Evidence]
 ) -> SetApart:
-    """Leave out each file of another broker than the rest of its folder, and each list of other
-    clients.
+    """Leave out each file of another broker than the rest of its folder, each list of other
+    clients, and each answer about another group or client than its name states.
 
     Args:
         collection: the files.
@@ -73,7 +76,11 @@ def set_apart(
         pieces: evidence on the cluster.
     """
     stats = tuple(stats)
-    why = foreign_lists(collection, stats) | _strangers(collection, pieces)
+    why = {
+        **_misnamed_answers(collection, stats),
+        **foreign_lists(collection, stats),
+        **_strangers(collection, pieces),
+    }
     if not why:
         return SetApart(collection, stats)
     strangers = tuple(
@@ -90,6 +97,96 @@ def _refused(file_stats: FileStats, why: str) -> FileStats:
     refused = FileStats(file_stats.name, file_stats.kind, file_stats.lines, rejected=1, why=why)
     refused.codes[FILE_OF_ANOTHER] = 1
     return replace(refused, first_line=file_stats.first_line)
+
+
+# consumerConnection and consumerProgress have the group's retry topic among their rows, or name the
+# group that is not online; the properties of a client have its group, address and instance. Where
+# these are the group or client that another answer is named after, this one's name is wrong.
+def _misnamed_answers(collection: Collection, stats: Iterable[FileStats]) -> dict[str, str]:
+    """Return why each answer has another group's or client's name, by file."""
+    answers = [s for s in stats if s.kind == ADMIN]
+    names = {f.name: f.arguments[2] for f in collection.files if f.arguments[2:]}
+    written_ms = {f.name: f.written_ms for f in collection.files if f.written_ms is not None}
+    return (
+        _repeated(answers, names, written_ms)
+        | _of_other_clients(answers, names)
+        | _of_other_groups(answers)
+    )
+
+
+def _of_other_groups(answers: Iterable[FileStats]) -> dict[str, str]:
+    by_file = {answer.name: list(_stated(answer, OF_GROUP)) for answer in answers}
+    groups = {asked for pairs in by_file.values() for asked, _ in pairs}
+    why: dict[str, str] = {}
+    for name, pairs in by_file.items():
+        others = {group for _, group in pairs} & groups
+        if others and not any(_is_same_group(asked, stated) for asked, stated in pairs):
+            why[name] = _misnamed(min(others), pairs[0][0])
+    return why
+
+
+def _of_other_clients(answers: Iterable[FileStats], names: Mapping[str, str]) -> dict[str, str]:
+    why: dict[str, str] = {}
+    for answer in answers:
+        own = names.get(answer.name, "")
+        for _, stated in _stated(answer, OF_CLIENT) if own else ():
+            others = [name for name in names.values() if _is_same_client(name, stated)]
+            if others and not _is_same_client(own, stated):
+                why[answer.name] = _misnamed(min(others), own)
+    return why
+
+
+# A client notes the time of each pull, also of one that waits at the broker (15 s by default) or is
+# put off because its cache is full. An answer with the times of one a minute earlier that showed a
+# live client is that one: otherwise the client would have stopped at that very moment.
+def _repeated(
+    answers: Iterable[FileStats], names: Mapping[str, str], written_ms: Mapping[str, int]
+) -> dict[str, str]:
+    """Return why each client's answer is an earlier one, by file."""
+    first: dict[tuple[str, tuple[tuple[str, int], ...]], str] = {}
+    why: dict[str, str] = {}
+    dated = [answer for answer in answers if answer.name in names and answer.name in written_ms]
+    for answer in sorted(dated, key=lambda answer: written_ms[answer.name]):
+        pulled = tuple(
+            (name, moments[0][0])
+            for name, moments in answer.witnessed.items()
+            if name.startswith(PULLED)
+        )
+        if pulled:
+            earlier = first.setdefault((names[answer.name], pulled), answer.name)
+            was_live = max(ms for _, ms in pulled) > written_ms[earlier] - MINUTE_MS
+            if was_live and written_ms[answer.name] - written_ms[earlier] > MINUTE_MS:
+                why[answer.name] = f"{OUTDATED} {earlier}: the client has pulled nothing since"
+    return why
+
+
+def _misnamed(about: str, name: str) -> str:
+    return f"{OF_ANOTHER} {about}, and its name has {name}"
+
+
+def _stated(answer: FileStats, about: str) -> Iterator[tuple[str, str]]:
+    """Yield what an answer is named after, empty of a client, and what it states to be about."""
+    for name in answer.witnessed:
+        if name.startswith(about):
+            asked, _, stated = name.removeprefix(about).rpartition(" ")
+            yield asked, stated
+
+
+def _is_same_group(asked: str, stated: str) -> bool:
+    """Return True if a retry topic may belong to the group that was asked about.
+
+    POP appends a topic to it (rocketmq.md §2.8), and clients in a namespace put that before it.
+    """
+    return (
+        stated == asked
+        or stated.startswith((f"{asked}_", f"{asked}+"))
+        or stated.endswith(f"%{asked}")
+    )
+
+
+def _is_same_client(named: str, stated_id: str) -> bool:
+    """Return True if a file may be named after a client; an id may have a unit and @STREAM."""
+    return may_be(named, stated_id) or named.startswith(f"{stated_id}@")
 
 
 def _strangers(collection: Collection, pieces: Iterable[Evidence]) -> dict[str, str]:
@@ -145,8 +242,10 @@ def _of_other_brokers(collection: Collection, on_cluster: list[ClusterEvidence])
     by_file: dict[str, str] = {}
     for folder in logs.keys() | stores.keys():
         own = _own_name(folder, logs.get(folder, {}), directory.known_brokers)
-        of_logs = logs.get(folder, {}).items()
-        by_file |= {f: _says(names, own) for f, names in of_logs if own and own not in names}
+        for log, names in logs.get(folder, {}).items() if own else ():
+            mixed = len(names & directory.known_brokers) > 1  # no line shows whose it is
+            if mixed or own not in names:
+                by_file[log] = _says(names, own)
         copies = stores.get(folder, {})
         shows_own = any(own in names for names in copies.values())
         for store, names in copies.items():

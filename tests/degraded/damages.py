@@ -6,7 +6,7 @@ words, none if the collection has nothing to damage so.
 
 from collections.abc import Callable
 
-from tests.degraded import clocks, dump_forms, log_forms, losses, redaction, strangers
+from tests.degraded import clocks, dump_forms, log_forms, losses, mixups, redaction, strangers
 from tests.degraded.files import Draw, Files
 
 Damage = Callable[[Files, Draw], str]
@@ -60,6 +60,20 @@ DAMAGES: dict[str, Damage] = {
     "folders swapped": strangers.folders_swapped,
     "no expected": strangers.no_expected,
     "old groups": strangers.old_groups,
+    "answers swapped": mixups.answers_swapped,
+    "answers of before": mixups.answers_of_before,
+    "stores swapped": mixups.stores_swapped,
+    "store of before": mixups.store_of_before,
+    "store cut": mixups.store_cut,
+    "clients swapped": mixups.clients_swapped,
+    "logs merged": mixups.logs_merged,
+    "logs doubled": mixups.logs_doubled,
+    "lines sorted": mixups.lines_sorted,
+    "bits lost": mixups.bits_lost,
+    "lines glued": mixups.lines_glued,
+    "packed": mixups.packed,
+    "dates": mixups.dates_written_otherwise,
+    "rows sorted": mixups.rows_sorted,
 }
 """Take something away, or make it wrong."""
 

@@ -24,7 +24,7 @@ from rebalance_core.audit.subscriptions import is_broadcasting
 from rebalance_core.audit.topic_settings import is_deleted
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue, is_system_topic
-from rebalance_core.model.times import MINUTE_MS, utc
+from rebalance_core.model.times import MINUTE_MS, SECOND_MS, utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING, Severity
 from rebalance_core.protocol.first_pull import first_pull_correction
 
@@ -228,6 +228,12 @@ def _finding(
     if target:
         parts.append(target)
     expected = len(places) == 1 and _is_expected(group, broker, falls)
+    if falls and not (above or anew or sent) and _in_one_round(group, places, falls):
+        parts.append(
+            "both dumps are of one round, and no file shows a start of the broker or a change of "
+            "the topic between them, so one may be an old answer"
+        )
+        expected = True
     settled = (
         not above
         and not falls
@@ -333,6 +339,25 @@ def _is_expected(
     return bool(falls) and all(
         any(outage.down_ms <= fall.last_ms and not outage.over(fall.first_ms) for outage in outages)
         for fall in falls.values()
+    )
+
+
+def _in_one_round(
+    group: GroupSnapshot,
+    places: Sequence[TopicBroker],
+    falls: Mapping[MessageQueue, EndOffsetFall],
+) -> bool:
+    """Return True if the ends fell only between dumps of one round, in which nothing happened."""
+    begin_ms = min(fall.first_ms for fall in falls.values())
+    end_ms = max(fall.last_ms for fall in falls.values())
+    happened = [ms for _, broker in places for ms, _ in group.run.moments.get(broker, ())]
+    happened += [
+        row["event_ms"]
+        for row in group.tables["topics"]
+        if (row["topic"], row["broker_name"]) in places
+    ]
+    return end_ms - begin_ms < MINUTE_MS and not any(
+        begin_ms - SECOND_MS <= ms <= end_ms + SECOND_MS for ms in happened
     )
 
 

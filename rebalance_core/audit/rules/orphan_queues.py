@@ -23,7 +23,7 @@ from rebalance_core.audit.stretches import (
     offline_ms,
     span_of,
 )
-from rebalance_core.audit.subjects import MEMBERS, TOPICS
+from rebalance_core.audit.subjects import MASTERS, MEMBERS, TOPICS
 from rebalance_core.audit.subscriptions import (
     is_broadcasting,
     subscribers,
@@ -131,6 +131,6 @@ ORPHAN_QUEUES = Rule(
     "members one by one and compare consumerConnection of all brokers.",
     find_orphan_queues,
     by_owners=True,
-    reads=(TOPICS, MEMBERS),
+    reads=(TOPICS, MEMBERS, MASTERS),
     state=True,
 )

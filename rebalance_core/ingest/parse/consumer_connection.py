@@ -1,5 +1,6 @@
 """``mqadmin consumerConnection``: the members of a group as one broker knows them."""
 
+import re
 from typing import NamedTuple
 
 from rebalance_core.ingest.fact import (
@@ -74,6 +75,8 @@ _GROUP_LINES = {
 }
 
 
+_OFFLINE = re.compile(r"the consumer group\[([^\[\]]+)\] not online")
+"""AdminBrokerProcessor.getConsumerConnectionList, of a group without members."""
 _LAST_GROUP_LINE = "ConsumeFromWhere"
 
 
@@ -92,7 +95,7 @@ def parse_consumer_connection(text: str, source: str) -> list[Fact | Unread]:
         group_connection: the group at the broker asked: members (connections listed),
             subscriptions, consume_type, message_model, consume_from_where
         no_members: the broker asked knows no member of the group: code (206; None: nothing was
-            printed)
+            printed), offline_group (as the refusal names it, only there)
     """
     output = read_output(text, source)
     table = _ConnectionTable()
@@ -115,7 +118,11 @@ def _no_members(other: Fact | Unread) -> Fact | Unread:
         return other
     if is_answer(other) and other.kind == "admin_error" and other.values["code"] != NOT_ONLINE:
         return other
-    return Fact("no_members", None, {"code": other.values.get("code")}, other.source)
+    values: dict[str, object] = {"code": other.values.get("code")}
+    if is_answer(other) and other.kind == "admin_error":
+        offline = _OFFLINE.search(other.values["message"])
+        values |= {"offline_group": offline[1]} if offline else {}
+    return Fact("no_members", None, values, other.source)
 
 
 UNPADDED = "unpadded"

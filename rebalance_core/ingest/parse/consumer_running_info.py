@@ -168,9 +168,9 @@ class _Client:
     def read(self, line: Line) -> Fact | None:
         title = line.text.strip()
         if title in self._readers:
-            self._read.append(title)
             what = _OFFSET if title == _OFFSETS else _INFO
             self._narrow = self._table = HeadedTable(_queues(next(iter(what))), _QUEUE | what)
+            self._enter(title)
             return None
         if not self._read:
             raise stray(line)
@@ -183,6 +183,21 @@ class _Client:
         except Unreadable:
             self._torn.add(self._read[-1])
             raise
+
+    def _enter(self, title: str) -> None:
+        """Begin a section.
+
+        Raises:
+            Unreadable: Upstream prints it before one that was read: lines were sorted or mixed, and
+                no row is known to belong to the title above it.
+        """
+        order = [*self._readers]
+        is_behind = any(order.index(other) >= order.index(title) for other in self._read)
+        self._read.append(title)
+        if is_behind:
+            self._torn |= self._readers.keys()
+            why = "the sections are not in the order in which mqadmin prints them"
+            raise Unreadable(UNPARSABLE_LINE, why)
 
     def _head(self, line: Line) -> None:
         columns = _QUEUE | (_OFFSET if self._read[-1] == _OFFSETS else _INFO)

@@ -16,6 +16,9 @@ OWN = DATA / "join-leave" / "collection"
 OTHERS = DATA / "strategies" / "collection"  # its brokers are room1@broker-a and room2@broker-b
 
 
+BROKERS = ("broker-a", "broker-b")
+
+
 def copied(folder: Path) -> Path:
     return Path(shutil.copytree(OWN, folder / "join-leave"))
 
@@ -113,6 +116,102 @@ def test_where_neither_name_is_known_all_files_are_read(tmp_path: Path) -> None:
     ingested = read_collection(open_collection(folder))
     codes = {issue["code"] for row in ingested.tables["rejected"] for issue in row["issues"]}
     assert "FILE_OF_ANOTHER" not in codes
+
+
+def test_a_log_of_several_brokers_is_set_apart(tmp_path: Path) -> None:
+    """A collector of logs merged them in the order of time: no line shows whose it is."""
+    folder = copied(tmp_path)
+    logs = [next((folder / "brokers" / name).glob("broker.log*")) for name in BROKERS]
+    texts = [gzip.decompress(p.read_bytes()) if p.suffix == ".gz" else p.read_bytes() for p in logs]
+    merged = b"".join(sorted(line for text in texts for line in text.splitlines(keepends=True)))
+    for log in logs:
+        log.unlink()
+    (folder / "brokers" / "broker-a" / "broker.log").write_bytes(merged)
+    why = "it is of broker broker-a, broker-b, and its folder is of broker broker-a"
+    assert why in misnamed(folder).values()
+    verdicts = {r["consumer_group"]: r["verdict"] for r in audit_folder(folder)["group_verdicts"]}
+    assert verdicts["order-service"] in ("EQUAL", "UNKNOWN")
+
+
+def swap(one: Path, other: Path) -> None:
+    texts = one.read_bytes(), other.read_bytes()
+    one.write_bytes(texts[1])
+    other.write_bytes(texts[0])
+
+
+def misnamed(folder: Path) -> dict[str, str]:
+    """Reasons of the answers set apart, by the name after their time."""
+    rows = understood(c := open_collection(folder), read_collection(c).stats)
+    return {
+        row["name"].partition("-")[2]: row["reason"] for row in rows if row["status"] == "REFUSED"
+    }
+
+
+@pytest.mark.parametrize("command", ["consumerConnection", "consumerProgress"])
+def test_answers_about_each_other_s_group_are_set_apart(tmp_path: Path, command: str) -> None:
+    folder = Path(shutil.copytree(DATA / "strategies" / "collection", tmp_path / "strategies"))
+    end = "-room1@broker-a" if command == "consumerConnection" else ""
+    one, other = (
+        max((folder / "mqadmin").glob(f"*-{command}-{group}{end}.txt"))
+        for group in ("s-hash", "s-near")
+    )
+    swap(one, other)
+    assert misnamed(folder) == {
+        f"{command}-s-hash{end}.txt": "it is an answer about s-near, and its name has s-hash",
+        f"{command}-s-near{end}.txt": "it is an answer about s-hash, and its name has s-near",
+    }
+
+
+def test_a_client_s_answer_with_another_client_s_name_is_set_apart(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(DATA / "shared-later" / "collection", tmp_path / "shared"))
+    answers = max((folder / "mqadmin").glob("*-consumerStatus-orders-app"))
+    one, other = (answers / f"10.0.0.{n}@app.txt" for n in (1, 2))
+    swap(one, other)
+    assert misnamed(folder) == {
+        "consumerStatus-orders-app/10.0.0.1@app.txt": (
+            "it is an answer about 10.0.0.2@app, and its name has 10.0.0.1@app"
+        ),
+        "consumerStatus-orders-app/10.0.0.2@app.txt": (
+            "it is an answer about 10.0.0.1@app, and its name has 10.0.0.2@app"
+        ),
+    }
+    (finding,) = (
+        row
+        for row in audit_folder(folder)["findings"]
+        if row["rule_id"] == "COLLECTION_INCOMPLETE" and "left out" in row["summary"]
+    )
+    assert finding["remedy"].startswith("Run the command again")
+
+
+def test_a_client_s_answer_that_repeats_an_earlier_one_is_set_apart(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(DATA / "shared-later" / "collection", tmp_path / "shared"))
+    rounds = sorted((folder / "mqadmin").glob("*-consumerStatus-orders-app"))
+    name = "10.0.0.1@app.txt"
+    assert (rounds[0] / name).exists()
+    shutil.copy(rounds[0] / name, rounds[-1] / name)
+    earlier = (rounds[0] / name).relative_to(folder)
+    reason = f"it repeats {earlier}: the client has pulled nothing since"
+    assert misnamed(folder) == {f"consumerStatus-orders-app/{name}": reason}
+    # a client that had stopped before the earlier answer did not pull in between either
+    stopped = rounds[0].with_name(f"{int(rounds[0].name[:13]) + 100_000}{rounds[0].name[13:]}")
+    shutil.rmtree(stopped, ignore_errors=True)
+    rounds[0].rename(stopped)
+    (rounds[-1] / name).write_bytes((stopped / name).read_bytes())
+    assert not misnamed(folder)
+
+
+def test_the_refusal_of_another_group_s_list_is_set_apart(tmp_path: Path) -> None:
+    folder = copied(tmp_path)
+    newest = max((folder / "mqadmin").glob("*-consumerConnection-order-service-broker-a.txt"))
+    refusal = "CODE: 206  DESC: the consumer group[{}] not online\n"
+    exception = "org.apache.rocketmq.client.exception.MQBrokerException: "
+    newest.write_text(exception + refusal.format("payment-service"))
+    assert not misnamed(folder)  # no other file is about that group
+    newest.with_name(newest.name.replace("order-service", "payment-service")).write_text(
+        exception + refusal.format("payment-service")
+    )
+    why = "it is an answer about payment-service, and its name has order-service"
+    assert misnamed(folder) == {"consumerConnection-order-service-broker-a.txt": why}
 
 
 START = """\

@@ -12,7 +12,7 @@ from rebalance_core.audit.group_snapshot import AuditRun, facts_by_kind
 from rebalance_core.audit.unknowns import stop_unlogged
 from rebalance_core.contracts import INGESTED_TABLES, SIMULATED_TABLES
 from rebalance_core.contracts.table import batch_of_rows
-from rebalance_core.model.timeline import Timeline
+from rebalance_core.model.timeline import EVER_MS, Timeline
 from rebalance_core.process.covered_starts import CoveredStarts
 from tests.unit.audit.group_rows import fact
 from tests.unit.audit.snapshots import broker_logs, name_server_logs
@@ -149,13 +149,19 @@ def test_a_broker_that_started_again_was_down_for_a_time_that_no_line_shows() ->
     row: Any = {"broker_name": "a", "sequence": 0, "source": "namesrv/namesrv.log:7"}
     down: Any = row | {"event_type": "BROKER_DOWN", "event_ms": 200_000}
     up: Any = row | {"event_type": "BROKER_UP", "event_ms": 299_000}
-    assert unlogged_stops([down, up], facts_by_kind(starts[:2])) == {}
-    assert gaps(unlogged_stops([down, up], facts_by_kind(starts))) == {"a": [(300_000, 700_000)]}
+    assert unlogged_stops([down, up], facts_by_kind(starts[:2]), {}) == {}
+    assert gaps(unlogged_stops([down, up], facts_by_kind(starts), {})) == {
+        "a": [(300_000, 700_000)]
+    }
     seen: Any = up | {"source": "mqadmin/299000-clusterList.txt:2"}
-    assert gaps(unlogged_stops([down, seen], facts_by_kind([]))) == {"a": [(200_000, 299_000)]}
+    assert gaps(unlogged_stops([down, seen], facts_by_kind([]), {})) == {"a": [(200_000, 299_000)]}
     anew = fact("BROKER_REGISTERED", 800_000, broker_name="b")
     anew["details"]["untold_ms"] = "100000"
-    assert gaps(unlogged_stops([], facts_by_kind([anew]))) == {"b": [(100_000, anew["first_ms"])]}
+    assert gaps(unlogged_stops([], facts_by_kind([anew]), {})) == {
+        "b": [(100_000, anew["first_ms"])]
+    }
+    returned = unlogged_stops([down], facts_by_kind([]), {"a": 200_000})
+    assert gaps(returned) == {"a": [(200_000, EVER_MS - 1)]}
     run = AuditRun(
         0,
         900_000,

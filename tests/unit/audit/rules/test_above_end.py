@@ -12,6 +12,7 @@ from tests.unit.audit.snapshots import (
     findings_of,
     join,
     leave,
+    ms,
     severities,
     snapshot_of,
     topic,
@@ -161,3 +162,20 @@ def test_a_client_that_had_read_a_queue_and_finds_its_offset_gone_lost_messages(
     begins = snapshot_of(*ONE, facts=[illegal[5]])
     assert severities(RULE, begins) == ["INFO"]
     assert "store lost" not in findings_of(RULE, begins)[0].summary
+
+
+def test_an_end_that_fell_within_one_round_may_be_an_old_answer() -> None:
+    fell: dict[str, Any] = {"ends": [end(0, 14_600, at=885), end(0, 900, at=890)]}
+    (one,) = findings_of(RULE, snapshot_of(*ONE, **fell))
+    assert one.severity == "INFO"
+    assert "so one may be an old answer" in one.summary
+    assert severities(RULE, snapshot_of(*ONE, **LOST)) == ["WARNING"]  # ten minutes apart
+    # a start of the broker, a change of the topic and commits above the end explain it
+    started = snapshot_of(*ONE, **fell)
+    moments = {"a": ((ms(888), "started"),)}
+    started = replace(started, run=replace(started.run, moments=moments))
+    assert severities(RULE, started) == ["WARNING"]
+    assert severities(RULE, snapshot_of(*ONE, topic(at=887, read=1), **fell)) == ["WARNING"]
+    assert severities(RULE, snapshot_of(*ONE, commits=[commit(0, 14_568, at=889)], **fell)) == [
+        "ERROR"
+    ]

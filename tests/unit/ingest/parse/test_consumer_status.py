@@ -327,3 +327,11 @@ def test_what_was_copied_from_a_terminal_may_lack_queues() -> None:
     pasted = PROMPT.format("10.0.0.1@7") + OLD
     told = [facts(parse_consumer_status(t, "f"), "client")[0]["queues_told"] for t in (OLD, pasted)]
     assert told == [True, False]
+
+
+def test_sorted_lines_do_not_show_queues() -> None:
+    """``sort`` puts the titles together, so no row belongs to the title above it."""
+    lines = "\n".join(sorted(CLIENT.splitlines()))
+    read = parse_consumer_status(lines, "f")
+    assert not facts(read, "client_queue")
+    assert "UNPARSABLE_LINE" in codes(read)
