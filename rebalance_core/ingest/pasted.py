@@ -213,7 +213,7 @@ class _Recognition:
 
     def recognised(self) -> PastedFile:
         """Return the file as the kind that most of its content fits."""
-        if not self.head.strip():
+        if not self._text.strip():
             raise NotRecognised("is empty")
         for file in self._asked():
             score, pasted = self._read_as(file)

@@ -422,6 +422,7 @@ def test_several_files_each_by_itself(reading: Reading) -> None:
     [
         (b"La la la", "is not a file that ingest reads; it begins 'La la la'"),
         (b"", "is empty"),
+        ("\r\n".encode("utf-16"), "is empty"),  # an answer of nothing, by PowerShell's >
         (bytes(range(256)) * 9, "holds binary data"),
         (b"> #Topic  #Broker Name\n> T  broker-a\n", "is not a file that ingest reads"),
         (b"#Topic #Consumer Group #Accumulation\n", "is not a file that ingest reads"),
