@@ -448,6 +448,7 @@ FACT_SUBJECTS: dict[str, tuple[str, ...]] = {
         "client",
         "group_connection",
         "member",
+        "no_members",
         "progress_total",
         "queue_progress",
     ),

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         ClusterEvidence,
         DumpValues,
         GroupEvidence,
+        NoMembersValues,
         QueueProgressPiece,
         TopicsEvidence,
     )
@@ -104,8 +105,13 @@ def asked(
 
 
 def _subscriptions(results: Iterable[Fact | Unread]) -> list[tuple[str, str]]:
-    facts = (f for f in answers(results) if f.kind in ("member", "group_connection"))
-    return [pair for fact in facts for pair in fact.values["subscriptions"]]
+    pairs: list[tuple[str, str]] = []
+    for fact in answers(results):
+        if fact.kind in ("member", "group_connection"):
+            pairs += fact.values["subscriptions"]
+        elif fact.kind == "no_members":
+            pairs += _of_refusal(fact.values)
+    return pairs
 
 
 def group_of_rows(argument: str, with_clients: bool, topic: str) -> str:
@@ -405,10 +411,18 @@ def _of_dump(file: CollectedFile, piece: Evidence, brokers: Collection[str]) -> 
 
 
 def _subscribed(piece: Evidence) -> Iterable[tuple[str, str]]:
-    """Return the group's subscriptions from the list of ``consumerConnection``."""
+    """Return the group's subscriptions from the list of ``consumerConnection``, or its retry topic
+    from the refusal that names it.
+    """
     if is_on_group(piece) and piece.kind in ("member", "group_connection"):
         return piece.values["subscriptions"]
+    if is_on_group(piece) and piece.kind == "no_members":
+        return _of_refusal(piece.values)
     return ()
+
+
+def _of_refusal(values: NoMembersValues) -> list[tuple[str, str]]:
+    return [(retry_topic(values["offline_group"]), "*")] if "offline_group" in values else []
 
 
 def _of_store_command(

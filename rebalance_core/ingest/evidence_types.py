@@ -1633,6 +1633,7 @@ AnswerFact: TypeAlias = (
     | Stated[Literal["client"], ClientValues]
     | Stated[Literal["group_connection"], GroupConnectionValues]
     | Stated[Literal["member"], MemberValues]
+    | Stated[Literal["no_members"], NoMembersValues]
     | Stated[Literal["progress_total"], ProgressTotalValues]
     | Stated[Literal["queue_progress"], QueueProgressValues]
 )

@@ -81,6 +81,15 @@ def test_rows_and_errors_are_counted_and_named() -> None:
     assert (odd.values["rows"], odd.values["rejected"]) == (0, 1)
 
 
+def test_a_refusal_names_the_group_where_the_broker_asked_is_not_known() -> None:
+    refusal = (
+        "org.apache.rocketmq.client.exception.MQBrokerException: CODE: 206  DESC: the consumer "
+        "group[g-push] not online\n"
+    )
+    values = dump("consumerConnection-g-push-proxy-1.txt", refusal)
+    assert (values["group"], values["broker"]) == ("g-push", "")
+
+
 def test_the_retry_topic_names_the_group_where_the_broker_asked_is_not_known() -> None:
     table = (
         "#ClientId                            #ClientAddr            #Language  #Version\n"
