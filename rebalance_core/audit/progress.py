@@ -201,7 +201,8 @@ def progress_of(group: GroupSnapshot) -> GroupProgress:
         return GroupProgress(FALLS_BEHIND)
     if any(map(is_unchanged, rows)):
         return GroupProgress(UNKNOWN, UNCHANGED)
-    unseen = next(filter(None, map(_end_not_seen, rows)), None)
+    held = [row for row in rows if row["client_id"] is not None] or rows
+    unseen = next(filter(None, map(_end_not_seen, held)), None)
     if unseen is not None:
         return GroupProgress(UNKNOWN, unseen)
     if any(row["commit_rate"] for row in rows):

@@ -424,6 +424,13 @@ def test_a_commit_that_stays_without_an_end_may_stand_still(
     assert progress_of(group) == progress
 
 
+def test_a_commit_on_a_queue_that_no_member_holds_does_not_hide_that_others_move() -> None:
+    """The commits of a topic that the group no longer subscribes stay in the store."""
+    left = [commit(0, 60, at=100, name="Left"), commit(0, 60, at=900, name="Left")]
+    group = held([*left, commit(0, 60, at=300), commit(0, 70, at=900)], [end(0, 70, at=900)])
+    assert progress_of(group).word == "MOVES"
+
+
 def test_a_queue_whose_commit_moved_is_not_idle_although_its_end_was_seen_once() -> None:
     ends = [end(0, 40, at=100), end(0, 90, at=400), end(0, 290, at=900), end(1, 60, at=100)]
     commits = [commit(0, 70, at=300), commit(0, 70, at=900), *OTHER[0]]
