@@ -118,7 +118,8 @@ def _unseen_members(group: GroupSnapshot) -> Unknown | None:
 
     It may have a member if a list of members is later than the last leave; if no broker was queried
     since and a log lacks that time or other joins and leaves of the group (or, if no member was
-    ever known, no log covers the whole collection); or if offsets advanced while a log has a gap.
+    ever known, no log covers the whole collection); if a client's log has it commit and no broker
+    denied members since; or if offsets advanced while a log has a gap.
     """
     since_ms = max((row["to_ms"] or 0 for row in group.tables["memberships"]), default=0)
     listed_by, listed_ms = outsiders.last_listed(group)
@@ -136,6 +137,11 @@ def _unseen_members(group: GroupSnapshot) -> Unknown | None:
         if unlogged is not None:
             why = f"no broker was asked for its members, and {unlogged.why}"
             return replace(unlogged, why=why)
+    commits = [row for row in group.tables["committed_offsets"] if row["client_id"]]
+    if commits and not group.tables["memberships"]:
+        last = max(commits, key=lambda row: row["observed_ms"])
+        if not outsiders.is_denied(group, last["observed_ms"]):
+            return unknowns.client_unseen(last["client_id"] or "", last["observed_ms"])
     read = outsiders.last_reading(group)
     gap = None if read is None else logs_gap(group, *read)
     return None if gap is None else replace(gap, why=f"its offsets advanced, and {gap.why}")

@@ -15,7 +15,7 @@ from rebalance_core.audit.group_snapshot import (
     plural,
 )
 from rebalance_core.ingest.fact import shown
-from rebalance_core.ingest.foreign_lists import OF_OTHERS
+from rebalance_core.ingest.foreign_lists import OF_OTHERS, OFFSETS_OF_OTHERS
 from rebalance_core.ingest.parse.command_output import CUT_OFF
 from rebalance_core.ingest.parse.config_stores import ROCKSDB_V2
 from rebalance_core.ingest.strangers import OF_ANOTHER, OF_BROKER, OF_CLUSTER, OUTDATED
@@ -204,7 +204,7 @@ def missing_dumps(group: ClusterSnapshot) -> Iterator[Finding]:
             )
 
 
-LEFT_OUT = (OF_ANOTHER, OF_BROKER, OF_CLUSTER, OF_OTHERS, OUTDATED)
+LEFT_OUT = (OF_ANOTHER, OF_BROKER, OF_CLUSTER, OF_OTHERS, OFFSETS_OF_OTHERS, OUTDATED)
 """How the reasons of files that were set apart begin."""
 
 
@@ -215,9 +215,7 @@ def files_not_read(rows: Iterable[NotReadFact]) -> Iterator[Finding]:
         details = row["details"]
         place = row["broker_name"] or details.get("name", "")
         cut = CUT_OFF in details["why"]
-        of_others = details["why"].startswith(
-            (OF_ANOTHER, OF_BROKER, OF_CLUSTER, OF_OTHERS, OUTDATED)
-        )
+        of_others = details["why"].startswith(LEFT_OUT)
         read = "cut" if cut else "" if of_others or details["lines"] == "0" else "read"
         like = details["looks_like"], read, "left out" if of_others else ""
         alike.setdefault((details["what"], place, *like), []).append(row)

@@ -1,4 +1,4 @@
-"""Lists of members (consumerConnection) whose clients are not those of the collection.
+"""Lists of members (consumerConnection), and stores of offsets, of other clusters or environments.
 
 Another environment may have the same brokers and groups, and another cluster other groups: the
 clients in its lists are none that a log of this collection names. By itself this may be a log that
@@ -8,6 +8,8 @@ begins late. A list belongs to others if, moreover,
   connected then; or
 * no log or store of the brokers has the group, or any topic that it subscribes to; or
 * it shares clients with such a list.
+
+A consumerOffset.json belongs to others if no log or other store has any of its groups or topics.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,12 +20,14 @@ from rebalance_core.ingest.collection import (
     BROKER_LOG,
     CLIENT_LOG,
     MEMBERS,
+    OFFSETS,
     CollectedFile,
     Collection,
 )
 from rebalance_core.ingest.file_reader import (
     BEGUN,
     CLOSED,
+    COMMIT,
     JOIN,
     LIST,
     MEMBER,
@@ -34,10 +38,11 @@ from rebalance_core.ingest.file_reader import (
     FileStats,
 )
 from rebalance_core.ingest.stored_names import StoredNames, stored_names
+from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.times import MINUTE_MS
 
-OF_OTHERS = "it lists other clients"
-"""The first words of the reason."""
+OF_OTHERS, OFFSETS_OF_OTHERS = "it lists other clients", "it has offsets of"
+"""The first words of the reasons."""
 STEADY_MS = MINUTE_MS
 """A member must be unchanged this long before and after a list that lacks it, because the clock
 that dates the list may be wrong."""
@@ -115,6 +120,38 @@ def _is_unknown(each: FileStats, stored: StoredNames, members: "_LoggedMembers")
         and groups.isdisjoint(stored.groups)
         and groups.isdisjoint(members.groups)
     )
+
+
+def foreign_offsets(collection: Collection, stats: Iterable[FileStats]) -> dict[str, str]:
+    """Return why each consumerOffset.json of another cluster is one, by file.
+
+    Args:
+        collection: the files.
+        stats: how each was understood.
+    """
+    stats = tuple(stats)
+    files = {file.name: file for file in collection.files}
+    logs = [s for s in stats if s.kind in (BROKER_LOG, CLIENT_LOG)]
+    stored = stored_names(s for s in stats if s.kind != OFFSETS)
+    brokers = {*collection.broker_folders, *collection.settings.brokers}
+    if not brokers <= {files[name].place for name in stored.files}:
+        return {}
+    if any(len(s.witnessed) >= MOST_WITNESSES for s in logs):
+        return {}
+    groups = stored.groups | {group for s in stats for group, _ in s.members()}
+    found = {}
+    for store in (s for s in stats if s.kind == OFFSETS and not s.rejected):
+        names = (name.removeprefix(COMMIT) for name in store.witnessed if name.startswith(COMMIT))
+        commits = [(group, topic) for group, topic, *_ in (name.split(" ") for name in names)]
+        topics = {topic for _, topic in commits if not is_retry_topic(topic)}
+        if not topics or topics & stored.topics or groups & {group for group, _ in commits}:
+            continue
+        group, topic = min(pair for pair in commits if pair[1] in topics)
+        found[store.name] = (
+            f"{OFFSETS_OF_OTHERS} {group} for {topic}, and of no group or topic that a log or "
+            "another store names"
+        )
+    return found
 
 
 @dataclass(frozen=True, slots=True)

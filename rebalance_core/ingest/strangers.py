@@ -15,7 +15,7 @@ from rebalance_core.ingest.copied_names import may_be
 from rebalance_core.ingest.evidence import Evidence, is_on_cluster
 from rebalance_core.ingest.fact import Unread, file_of
 from rebalance_core.ingest.file_reader import OF_CLIENT, OF_GROUP, PULLED, FileStats
-from rebalance_core.ingest.foreign_lists import foreign_lists
+from rebalance_core.ingest.foreign_lists import foreign_lists, foreign_offsets
 from rebalance_core.model.times import MINUTE_MS
 
 if TYPE_CHECKING:
@@ -79,6 +79,7 @@ def set_apart(
     why = {
         **_misnamed_answers(collection, stats),
         **foreign_lists(collection, stats),
+        **foreign_offsets(collection, stats),
         **_strangers(collection, pieces),
     }
     if not why:

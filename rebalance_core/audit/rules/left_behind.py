@@ -62,12 +62,12 @@ def find_leftover(group: GroupSnapshot) -> Iterator[Finding]:
         for queue in offsets.commits
         if not is_system_topic(queue[0]) and not _was_removed(group, queue, offsets)
     }
-    gone = {queue for queue in kept if is_gone(group, queue[1])}
+    stored_ms = _stored_ms(group)
+    gone = {queue for queue in kept & stored_ms.keys() if is_gone(group, queue[1])}
     if gone and not group.members:
         yield _of_group(group, gone, offsets)
         kept -= gone
     config = {(row["topic"], row["broker_name"]): row for row in group.tables["topics"]}
-    stored_ms = _stored_ms(group)
     of_topic: dict[str, list[MessageQueue]] = {}
     outside: dict[str, list[MessageQueue]] = {}
     for queue in sorted(kept):

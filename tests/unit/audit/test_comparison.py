@@ -362,6 +362,21 @@ def test_no_member_in_any_file_is_no_sign_that_there_is_none() -> None:
     assert compare(replace(snapshot(memberships=[]), run=logged)).verdict == OFFLINE
 
 
+def test_a_group_that_only_a_client_s_log_has_commit_is_not_known_to_be_offline() -> None:
+    logged = replace(RUN, coverage=Coverage(broker_logs(b=[WHOLE_LOG]), known=True))
+    group = replace(snapshot(memberships=[]), run=logged)
+    queue = {"topic": "T", "broker_name": "b", "queue_id": 0, "committed_offset": 1}
+    committed: Any = {"client_id": A, "observed_ms": DUMPED_MS - 1_000, **queue}
+    group = replace(group, tables=group.tables | {"committed_offsets": [committed]})
+    result = compare(group)
+    assert (result.verdict, result.reason) == (UNKNOWN, NOT_COVERED)
+    assert f"no file shows {A} as a client of the group after" in why_unknown(result)
+    denied = fact("NOT_ONLINE", DUMPED_MS, details={})
+    denying = replace(snapshot(denied, memberships=[]), run=logged)
+    denying = replace(denying, tables=denying.tables | {"committed_offsets": [committed]})
+    assert compare(denying).verdict == OFFLINE
+
+
 @pytest.mark.parametrize(("early_ms", "verdict"), [(140_000, OFFLINE), (160_000, UNKNOWN)])
 def test_logs_that_end_before_the_collection_do_not_show_who_came_since(
     early_ms: int, verdict: str

@@ -143,3 +143,19 @@ def test_lists_of_another_environment_count_as_none(tmp_path: Path) -> None:
     for path in lists:
         path.unlink()
     assert with_lists == audited(folder)[0]
+
+
+@pytest.mark.parametrize("broker", ["broker-a", "broker-b"])
+def test_a_store_of_offsets_of_another_cluster_is_set_apart(tmp_path: Path, broker: str) -> None:
+    folder = Path(shutil.copytree(OWN, tmp_path / "c"))
+    newest = max((folder / "brokers" / broker).glob("config*/consumerOffset.json"))
+    newest.write_text(
+        '{"offsetTable":{"Bills@bill-run":{0:7,1:9},"%RETRY%bill-run@bill-run":{0:0}}}'
+    )
+    tables = audit_folder(folder)
+    groups = {row["consumer_group"] for row in tables["group_verdicts"]}
+    assert "bill-run" not in groups
+    (finding,) = (r for r in tables["findings"] if "has offsets of" in r["summary"])
+    assert (finding["rule_id"], finding["severity"]) == ("COLLECTION_INCOMPLETE", "ERROR")
+    assert "was left out: it has offsets of bill-run for Bills, " in finding["summary"]
+    assert "LEFTOVER_OFFSETS" not in {row["rule_id"] for row in tables["findings"]}
