@@ -424,6 +424,7 @@ FACT_SUBJECTS: dict[str, tuple[str, ...]] = {
         "broker_registered",
         "client",
         "client_created",
+        "client_pop_queue",
         "client_queue",
         "committed",
         "committed_offset",

@@ -1609,6 +1609,7 @@ DatingFact: TypeAlias = (
     | Stated[Literal["broker_registered"], BrokerRegisteredValues]
     | Stated[Literal["client"], ClientValues]
     | Stated[Literal["client_created"], ClientCreatedValues]
+    | Stated[Literal["client_pop_queue"], ClientPopQueueValues]
     | Stated[Literal["client_queue"], ClientQueueValues]
     | Stated[Literal["committed"], CommittedValues]
     | Stated[Literal["committed_offset"], CommittedOffsetValues]

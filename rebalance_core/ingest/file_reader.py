@@ -80,7 +80,11 @@ from rebalance_core.model.timeline import Timeline
 from rebalance_core.model.times import MINUTE_MS
 
 if TYPE_CHECKING:
-    from rebalance_core.ingest.evidence_types import DatingFact
+    from rebalance_core.ingest.evidence_types import (
+        ClientPopQueueValues,
+        ClientQueueValues,
+        DatingFact,
+    )
 
 LineParser = Callable[[str, str, Any], tuple[Fact | Unread, ...]]
 DocumentParser = Callable[..., list[Fact | Unread]]
@@ -159,7 +163,7 @@ offset was committed, with its group, topic, queue id and broker, of a store its
 changed; a topic came to have this many queues to read on a broker, has or had them; a queue's
 messages end there, with its topic, queue id and broker; a dump named after a
 group has the name or retry topic of a group, with both groups; a dump has the client id of the
-client that answered, and when that last pulled a queue.
+client that answered, and when that last pulled or popped a queue.
 """
 MOST_WITNESSES = 2_000
 
@@ -987,14 +991,19 @@ class FileReader:
             if client["client_ip"] and client["instance_name"]:
                 stated = f"{client['client_ip']}@{client['instance_name']}"
                 self.stats.witness(f"{OF_CLIENT}{stated}", 0, 1)
-        elif fact.kind == "client_queue" and fact.values["last_pull_ms"]:
-            queue = fact.values["topic"], fact.values["queue_id"], fact.values["broker_name"]
-            name = f"{PULLED}{queue[0]} {queue[1]} {queue[2]}"
-            self.stats.witness(name, fact.values["last_pull_ms"], 0)
+        elif fact.kind == "client_queue":
+            self._note_pull(fact.values, fact.values["last_pull_ms"])
+        elif fact.kind == "client_pop_queue":
+            self._note_pull(fact.values, fact.values["last_pop_ms"])
         elif fact.kind == "no_members" and "offline_group" in fact.values:
             asked, broker = self._asked(())
             if broker:
                 self.stats.witness(f"{OF_GROUP}{asked} {fact.values['offline_group']}", 0, 1)
+
+    def _note_pull(self, queue: "ClientQueueValues | ClientPopQueueValues", at_ms: int) -> None:
+        if at_ms:
+            name = f"{PULLED}{queue['topic']} {queue['queue_id']} {queue['broker_name']}"
+            self.stats.witness(name, at_ms, 0)
 
     def _note_group_of(self, topic: str, asked_group: str) -> None:
         """Record the group of a retry topic in a dump that is named after a group."""

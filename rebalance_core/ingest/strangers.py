@@ -137,9 +137,9 @@ def _of_other_clients(answers: Iterable[FileStats], names: Mapping[str, str]) ->
     return why
 
 
-# A client notes the time of each pull, also of one that waits at the broker (15 s by default) or is
-# put off because its cache is full. An answer with the times of one a minute earlier that showed a
-# live client is that one: otherwise the client would have stopped at that very moment.
+# A client notes the time of each pull or pop, also of one that waits at the broker (15 s by default)
+# or is put off because its cache is full. An answer with the times of one a minute earlier that
+# showed a live client is that one: otherwise the client would have stopped at that very moment.
 def _repeated(
     answers: Iterable[FileStats], names: Mapping[str, str], written_ms: Mapping[str, int]
 ) -> dict[str, str]:
