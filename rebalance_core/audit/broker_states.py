@@ -137,10 +137,10 @@ def unlogged_stops(
             unlogged.append((broker, int(begin), fact["first_ms"]))
     unknown = [(*span, stop_unlogged(span[0], span[2])) for span in unlogged]
     unknown += [(*span, return_unlogged(*span[:2])) for span in _returns_by_dumps(events)]
-    unknown += [
-        (broker, down_ms, EVER_MS - 1, return_unlogged(broker, down_ms))
-        for broker, down_ms in returned.items()
-    ]
+    for broker, down_ms in returned.items():
+        starts = [ms for name, ms, started in turns if (name, started) == (broker, True)]
+        up_ms = min((ms for ms in starts if ms > down_ms), default=EVER_MS - 1)
+        unknown.append((broker, down_ms, up_ms, return_unlogged(broker, down_ms)))
     stops: dict[str, Timeline[Process]] = {}
     for broker, begin_ms, up_ms, why in unknown:
         stops[broker] = stops.get(broker, ALWAYS).put(begin_ms, up_ms + 1, why)

@@ -171,6 +171,17 @@ def stop_unlogged(broker: str, up_ms: int) -> Unknown:
     )
 
 
+def answer_outdated(topic: str, broker: str) -> Unknown:
+    """Return the gap where two dumps of one round disagree on what cannot fall."""
+    return Unknown(
+        NOT_COVERED,
+        broker,
+        f"both dumps are of one round, no file shows a start of {broker} or a change of {topic} "
+        "between them, and one may be an old answer",
+        f"Dump topicStatus -t {topic} again.",
+    )
+
+
 def request_mode_unstated(client_id: str, group: str) -> Unknown:
     """Return the gap for a member that holds a popped queue."""
     return Unknown(

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard, TypeVar
 
 import pyarrow as pa
@@ -33,7 +34,7 @@ from rebalance_core.ingest.fact import (
     storable,
     unread,
 )
-from rebalance_core.ingest.fact_subjects import is_dating
+from rebalance_core.ingest.fact_subjects import answers, is_dating
 from rebalance_core.ingest.group_names import renamed
 from rebalance_core.ingest.log_block import HOUR_CHARACTERS, STEP_CHARACTERS, WORDS, LogBlock
 from rebalance_core.ingest.parse import log_lines, zones
@@ -80,11 +81,7 @@ from rebalance_core.model.timeline import Timeline
 from rebalance_core.model.times import MINUTE_MS
 
 if TYPE_CHECKING:
-    from rebalance_core.ingest.evidence_types import (
-        ClientPopQueueValues,
-        ClientQueueValues,
-        DatingFact,
-    )
+    from rebalance_core.ingest.evidence_types import DatingFact
 
 LineParser = Callable[[str, str, Any], tuple[Fact | Unread, ...]]
 DocumentParser = Callable[..., list[Fact | Unread]]
@@ -156,14 +153,14 @@ client that did not unregister ended there.
 MOST_MARKS = 200
 MEMBER, LIST, SUBSCRIBED, COMMIT = "member ", "list ", "subscribed ", "commit "
 VERSION, QUEUES, END, OF_GROUP = "version", "queues ", "end ", "of group "
-OF_CLIENT, PULLED = "of client ", "pulled "
+OF_CLIENT, ANSWER = "of client ", "answer "
 """Facts that date a document and identify its host: a member came or went, or is listed, with its
 group and client id; a list of members is whole, with its group and broker, and has a topic; an
 offset was committed, with its group, topic, queue id and broker, of a store its folder; a store was
 changed; a topic came to have this many queues to read on a broker, has or had them; a queue's
 messages end there, with its topic, queue id and broker; a dump named after a
 group has the name or retry topic of a group, with both groups; a dump has the client id of the
-client that answered, and when that last pulled or popped a queue.
+client that answered; an answer of a client as a whole, with its last pull or pop.
 """
 MOST_WITNESSES = 2_000
 
@@ -877,6 +874,7 @@ class FileReader:
                 results, text = unwrapped, wide
         if (answer or PROPERTIES in text) and self.file.arguments[0:1] == ("consumerStatus",):
             results = self._of_client(text, results)
+            self._note_answer(text, results)
         self.stats.lines = len(results)
         self.stats.understood = sum(isinstance(piece, Stated) for piece in results)
         first = next((piece.raw for piece in results if isinstance(piece, Unread)), "")
@@ -890,6 +888,18 @@ class FileReader:
         yield from of_document(self.file, results, self.brokers)
         yield from copied_store(self.file, results, text)
         yield from printed_stores(self.file, results, self.brokers)
+
+    def _note_answer(self, text: str, results: list[Fact | Unread]) -> None:
+        """Record a client's answer, with the time of its last pull or pop, if it has any."""
+        last_ms = 0
+        for fact in answers(results):
+            if fact.kind == "client_queue":
+                last_ms = max(fact.values["last_pull_ms"], last_ms)
+            elif fact.kind == "client_pop_queue":
+                last_ms = max(fact.values["last_pop_ms"], last_ms)
+        if last_ms:
+            digest = sha256(" ".join(text.split()).encode("utf-8", "replace")).hexdigest()
+            self.stats.witness(f"{ANSWER}{digest}", last_ms, 0)
 
     def _of_client(self, text: str, results: list[Fact | Unread]) -> list[Fact | Unread]:
         """Return running info if its text, or otherwise the file's name, identifies the client."""
@@ -991,19 +1001,10 @@ class FileReader:
             if client["client_ip"] and client["instance_name"]:
                 stated = f"{client['client_ip']}@{client['instance_name']}"
                 self.stats.witness(f"{OF_CLIENT}{stated}", 0, 1)
-        elif fact.kind == "client_queue":
-            self._note_pull(fact.values, fact.values["last_pull_ms"])
-        elif fact.kind == "client_pop_queue":
-            self._note_pull(fact.values, fact.values["last_pop_ms"])
         elif fact.kind == "no_members" and "offline_group" in fact.values:
             asked, broker = self._asked(())
             if broker:
                 self.stats.witness(f"{OF_GROUP}{asked} {fact.values['offline_group']}", 0, 1)
-
-    def _note_pull(self, queue: "ClientQueueValues | ClientPopQueueValues", at_ms: int) -> None:
-        if at_ms:
-            name = f"{PULLED}{queue['topic']} {queue['queue_id']} {queue['broker_name']}"
-            self.stats.witness(name, at_ms, 0)
 
     def _note_group_of(self, topic: str, asked_group: str) -> None:
         """Record the group of a retry topic in a dump that is named after a group."""

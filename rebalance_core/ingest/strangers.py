@@ -14,7 +14,7 @@ from rebalance_core.ingest.collection import ADMIN, BROKER_LOG, CONFIG_STORES, T
 from rebalance_core.ingest.copied_names import may_be
 from rebalance_core.ingest.evidence import Evidence, is_on_cluster
 from rebalance_core.ingest.fact import Unread, file_of
-from rebalance_core.ingest.file_reader import OF_CLIENT, OF_GROUP, PULLED, FileStats
+from rebalance_core.ingest.file_reader import ANSWER, OF_CLIENT, OF_GROUP, FileStats
 from rebalance_core.ingest.foreign_lists import foreign_lists, foreign_offsets
 from rebalance_core.model.times import MINUTE_MS
 
@@ -131,33 +131,32 @@ def _of_other_clients(answers: Iterable[FileStats], names: Mapping[str, str]) ->
     for answer in answers:
         own = names.get(answer.name, "")
         for _, stated in _stated(answer, OF_CLIENT) if own else ():
+            if _is_same_client(own, stated):
+                continue
             others = [name for name in names.values() if _is_same_client(name, stated)]
-            if others and not _is_same_client(own, stated):
+            if others:
                 why[answer.name] = _misnamed(min(others), own)
     return why
 
 
-# A client notes the time of each pull or pop, also of one that waits at the broker (15 s by default)
-# or is put off because its cache is full. An answer with the times of one a minute earlier that
-# showed a live client is that one: otherwise the client would have stopped at that very moment.
+# A client notes the time of each pull or pop, also of one that waits at the broker (15 s by
+# default) or is put off because its cache is full. An answer with the text of one a minute earlier
+# that showed a live client is that one: otherwise the client would have stopped at that moment.
 def _repeated(
     answers: Iterable[FileStats], names: Mapping[str, str], written_ms: Mapping[str, int]
 ) -> dict[str, str]:
     """Return why each client's answer is an earlier one, by file."""
-    first: dict[tuple[str, tuple[tuple[str, int], ...]], str] = {}
+    first: dict[tuple[str, str], str] = {}
     why: dict[str, str] = {}
     dated = [answer for answer in answers if answer.name in names and answer.name in written_ms]
     for answer in sorted(dated, key=lambda answer: written_ms[answer.name]):
-        pulled = tuple(
-            (name, moments[0][0])
-            for name, moments in answer.witnessed.items()
-            if name.startswith(PULLED)
-        )
-        if pulled:
-            earlier = first.setdefault((names[answer.name], pulled), answer.name)
-            was_live = max(ms for _, ms in pulled) > written_ms[earlier] - MINUTE_MS
+        for text, ((pulled_ms, _), *_) in answer.witnessed.items():
+            if not text.startswith(ANSWER):
+                continue
+            earlier = first.setdefault((names[answer.name], text), answer.name)
+            was_live = pulled_ms > written_ms[earlier] - MINUTE_MS
             if was_live and written_ms[answer.name] - written_ms[earlier] > MINUTE_MS:
-                why[answer.name] = f"{OUTDATED} {earlier}: the client has pulled nothing since"
+                why[answer.name] = f"{OUTDATED} {earlier}: no pull of the client is newer"
     return why
 
 
@@ -174,15 +173,8 @@ def _stated(answer: FileStats, about: str) -> Iterator[tuple[str, str]]:
 
 
 def _is_same_group(asked: str, stated: str) -> bool:
-    """Return True if a retry topic may belong to the group that was asked about.
-
-    POP appends a topic to it (rocketmq.md §2.8), and clients in a namespace put that before it.
-    """
-    return (
-        stated == asked
-        or stated.startswith((f"{asked}_", f"{asked}+"))
-        or stated.endswith(f"%{asked}")
-    )
+    """Return True for the group that was asked about; a client's namespace may precede it."""
+    return stated == asked or stated.endswith(f"%{asked}")
 
 
 def _is_same_client(named: str, stated_id: str) -> bool:

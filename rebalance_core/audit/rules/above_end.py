@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
+from rebalance_core.audit import unknowns
 from rebalance_core.audit.dumps import number, queue_of
 from rebalance_core.audit.group_snapshot import (
     Finding,
@@ -228,12 +229,8 @@ def _finding(
     if target:
         parts.append(target)
     expected = len(places) == 1 and _is_expected(group, broker, falls)
-    if falls and not (above or anew or sent) and _in_one_round(group, places, falls):
-        parts.append(
-            "both dumps are of one round, and no file shows a start of the broker or a change of "
-            "the topic between them, so one may be an old answer"
-        )
-        expected = True
+    outdated = bool(falls) and not (above or anew or sent or expected)
+    outdated = outdated and _in_one_round(group, places, falls)
     settled = (
         not above
         and not falls
@@ -259,6 +256,7 @@ def _finding(
         first_ms=min(times, default=None),
         last_ms=None if above else max(times, default=None),
         remedy=SET_OFFSETS if anew else None,
+        unknown=unknowns.answer_outdated(topic, broker) if outdated else None,
     )
 
 

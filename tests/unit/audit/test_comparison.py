@@ -7,7 +7,7 @@ import pytest
 
 from rebalance_core.audit.comparison import compare
 from rebalance_core.audit.comparison_findings import comparison_findings
-from rebalance_core.audit.coverage import Coverage, LogSpan
+from rebalance_core.audit.coverage import ALWAYS, Coverage, LogSpan
 from rebalance_core.audit.difference import (
     DUPLICATE_ID,
     FOREIGN,
@@ -18,6 +18,7 @@ from rebalance_core.audit.difference import (
 )
 from rebalance_core.audit.group_snapshot import AuditRun
 from rebalance_core.audit.prediction import MOST_CHANGES, Prediction
+from rebalance_core.audit.unknowns import return_unlogged
 from rebalance_core.model.timeline import Timeline
 from rebalance_core.model.verdicts import (
     ASSIGNED,
@@ -375,6 +376,22 @@ def test_a_group_that_only_a_client_s_log_has_commit_is_not_known_to_be_offline(
     denying = replace(snapshot(denied, memberships=[]), run=logged)
     denying = replace(denying, tables=denying.tables | {"committed_offsets": [committed]})
     assert compare(denying).verdict == OFFLINE
+
+
+def test_a_queue_without_an_owner_may_have_one_if_its_master_may_be_back() -> None:
+    """Only a master grants order locks, and no log shows the return of this one."""
+    group = snapshot(*HEALTHY)
+    (row,) = (r for r in group.tables["ownership"] if r["queue_id"] == 3 and r["to_ms"] is None)
+    unowned: Any = row | {"queue_id": 4, "client_id": None}
+    group = replace(
+        group, tables=group.tables | {"ownership": [*group.tables["ownership"], unowned]}
+    )
+    assert compare(group).verdict == EQUAL
+    back = ALWAYS.put(0, 2 * DUMPED_MS, return_unlogged("b", 0))
+    for broker, verdict in (("b", UNKNOWN), ("c", EQUAL)):
+        result = compare(replace(group, run=replace(group.run, stops={broker: back})))
+        assert result.verdict == verdict
+        assert verdict == EQUAL or "no log shows its return" in why_unknown(result)
 
 
 @pytest.mark.parametrize(("early_ms", "verdict"), [(140_000, OFFLINE), (160_000, UNKNOWN)])

@@ -162,6 +162,25 @@ def test_answers_about_each_other_s_group_are_set_apart(tmp_path: Path, command:
     }
 
 
+def test_a_group_whose_name_begins_another_s_is_told_apart(tmp_path: Path) -> None:
+    """``%RETRY%s-hash_v2`` may be a retry topic of s-hash with POP, but it is s-hash_v2's own."""
+    folder = Path(shutil.copytree(DATA / "strategies" / "collection", tmp_path / "strategies"))
+    for path in (folder / "mqadmin").glob("*s-near*"):
+        text = path.read_text().replace("s-near   ", "s-hash_v2") if path.is_file() else ""
+        renamed = path.rename(path.with_name(path.name.replace("s-near", "s-hash_v2")))
+        if text:
+            renamed.write_text(text)
+    one, other = (
+        max((folder / "mqadmin").glob(f"*-consumerConnection-{group}-room1@broker-a.txt"))
+        for group in ("s-hash", "s-hash_v2")
+    )
+    swap(one, other)
+    assert {name.partition("-room1")[0] for name in misnamed(folder)} == {
+        "consumerConnection-s-hash",
+        "consumerConnection-s-hash_v2",
+    }
+
+
 def test_a_client_s_answer_with_another_client_s_name_is_set_apart(tmp_path: Path) -> None:
     folder = Path(shutil.copytree(DATA / "shared-later" / "collection", tmp_path / "shared"))
     answers = max((folder / "mqadmin").glob("*-consumerStatus-orders-app"))
@@ -190,8 +209,12 @@ def test_a_client_s_answer_that_repeats_an_earlier_one_is_set_apart(tmp_path: Pa
     assert (rounds[0] / name).exists()
     shutil.copy(rounds[0] / name, rounds[-1] / name)
     earlier = (rounds[0] / name).relative_to(folder)
-    reason = f"it repeats {earlier}: the client has pulled nothing since"
+    reason = f"it repeats {earlier}: no pull of the client is newer"
     assert misnamed(folder) == {f"consumerStatus-orders-app/{name}": reason}
+    # other figures show that the client answered anew
+    newer = (rounds[0] / name).read_text().replace("cachedMsgCount=0", "cachedMsgCount=1")
+    (rounds[-1] / name).write_text(newer)
+    assert not misnamed(folder)
     # a client that had stopped before the earlier answer did not pull in between either
     stopped = rounds[0].with_name(f"{int(rounds[0].name[:13]) + 100_000}{rounds[0].name[13:]}")
     shutil.rmtree(stopped, ignore_errors=True)

@@ -162,6 +162,8 @@ def test_a_broker_that_started_again_was_down_for_a_time_that_no_line_shows() ->
     }
     returned = unlogged_stops([down], facts_by_kind([]), {"a": 200_000})
     assert gaps(returned) == {"a": [(200_000, EVER_MS - 1)]}
+    again = unlogged_stops([down], facts_by_kind(starts[1:2]), {"a": 200_000})
+    assert gaps(again) == {"a": [(200_000, starts[1]["first_ms"])]}
     run = AuditRun(
         0,
         900_000,

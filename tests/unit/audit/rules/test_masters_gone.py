@@ -11,6 +11,7 @@ from rebalance_core.audit.subjects import gap_of
 from rebalance_core.audit.unknowns import return_unlogged
 from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import GroupSettings
+from rebalance_core.model.timeline import EVER_MS
 from tests.unit.audit.snapshots import (
     commit,
     end,
@@ -53,6 +54,17 @@ def test_how_long_it_was_gone_is_not_known_by_a_dump_that_has_it_again() -> None
             of_run = replace(group, run=replace(group.run, stops=run))
             reads = rules_by_id()[rule_id].reads
             assert all(gap_of(of_run, one, found) is None for one in reads) is known
+
+
+def test_queues_without_an_owner_are_uncertain_where_a_master_may_be_back() -> None:
+    group = snapshot_of(topic(), join("x"), down(), join("y", at=200), settings=ORDERLY)
+    found = findings_of("ORPHAN_QUEUES", group)
+    assert found
+    stops = {"a": ALWAYS.put(ms(100), EVER_MS, return_unlogged("a", ms(100)))}
+    for run, known in ((stops, False), ({"b": stops["a"]}, True)):
+        of_run = replace(group, run=replace(group.run, stops=run))
+        reads = rules_by_id()["ORPHAN_QUEUES"].reads
+        assert all(gap_of(of_run, one, found[0]) is None for one in reads) is known
 
 
 def test_a_master_that_is_still_gone_is_an_error_with_its_backlog() -> None:
