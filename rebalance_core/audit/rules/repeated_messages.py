@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from rebalance_core.audit.dumps import number, seen_ms
 from rebalance_core.audit.group_snapshot import (
@@ -53,6 +53,34 @@ COPIES_APART_MS = MINUTE_MS
 """Two copies of the offsets this far apart show whether it continues."""
 
 
+class Span(NamedTuple):
+    """Between which times copies show retries; each broker has copies of its own times.
+
+    Attributes:
+        first_ms, last_ms: the earliest and the latest copy of those with two; equal if there is
+            none.
+        apart_ms: the shortest time between the two copies of a queue, or of a broker; 0: one that
+            had retries has only one copy, so that its retries may go on.
+    """
+
+    first_ms: int = 0
+    last_ms: int = 0
+    apart_ms: int = 0
+
+    @classmethod
+    def of_pairs(cls, pairs: Iterable[tuple[int, int]]) -> Span:
+        """Return the span of the oldest and newest copy of each that had retries, epoch ms."""
+        pairs = list(pairs)
+        compared = [(first, last) for first, last in pairs if first < last]
+        if not compared:
+            return cls()
+        return cls(
+            min(first for first, _ in compared),
+            max(last for _, last in compared),
+            min(last - first for first, last in pairs),
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Repeats:
     """The number of redeliveries of a topic's messages, by commits or by brokers' metrics.
@@ -62,14 +90,13 @@ class Repeats:
             commits; by metrics, those that may have been delivered again are part of it.
         again: retries that the group read since the retry topic was created, or brokers started.
         lately: retries between two copies of the offsets, or of the metrics.
-        first_ms, last_ms: times of these copies; equal if there is only one.
+        span: the times of these copies.
     """
 
     read: int
     again: int
     lately: int
-    first_ms: int
-    last_ms: int
+    span: Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +128,7 @@ def find_repeats(group: GroupSnapshot) -> Iterator[Finding]:
             found = counted.repeats
         if found is None or found.again < max(FEWEST, MANY_TIMES * found.read):
             continue
-        if found.last_ms - found.first_ms >= COPIES_APART_MS and not found.lately:
+        if found.span.apart_ms >= COPIES_APART_MS and not found.lately:
             continue  # it is over, and commits of retries do not show when it began
         yield _repeats_finding(group, topic, found, counted, gone_ms)
 
@@ -111,13 +138,18 @@ def repeats_of(group: GroupSnapshot, topic: str) -> Repeats | None:
     names = pop_retry_topics(group.consumer_group, topic)
     rows = [row for row in group.tables["committed_offsets"] if row["topic"] in (topic, *names)]
     newest, oldest = _commits(rows, newest=True), _commits(rows, newest=False)
-    again = sum(offset for (name, *_), offset in newest.items() if name in names)
-    read = sum(offset for (name, *_), offset in newest.items() if name == topic)
-    if not again or all(name != topic for name, *_ in newest):
+    read = sum(row["committed_offset"] for row in newest.values() if row["topic"] == topic)
+    retried = {
+        queue: row
+        for queue, row in newest.items()
+        if row["topic"] in names and row["committed_offset"]
+    }
+    if not retried or all(name != topic for name, *_ in newest):
         return None
-    before = sum(offset for (name, *_), offset in oldest.items() if name in names)
-    times = [seen_ms(row) for row in rows]
-    return Repeats(read, again, again - before, min(times), max(times))
+    again = sum(row["committed_offset"] for row in retried.values())
+    before = sum(oldest[queue]["committed_offset"] for queue in retried)
+    span = Span.of_pairs((seen_ms(oldest[queue]), seen_ms(row)) for queue, row in retried.items())
+    return Repeats(read, again, again - before, span)
 
 
 def counted_repeats(group: GroupSnapshot, topic: str) -> Counted | None:
@@ -129,7 +161,8 @@ def counted_repeats(group: GroupSnapshot, topic: str) -> Counted | None:
     rows = [row for row in group.facts["POP_COUNTS"] if row["topic"] == topic]
     ordered = sorted(rows, key=lambda row: row["first_ms"])
     newest = {row["broker_name"]: row for row in ordered}
-    oldest = {row["broker_name"]: row for row in reversed(ordered)}
+    counting = [row for row in ordered if _count(row, "given_again") >= 0]
+    oldest = {row["broker_name"]: row for row in reversed(counting)}
     acknowledged = _total(newest, "acknowledgements")
     given, again = _total(newest, "given"), _total(newest, "given_again")
     put_back, popped = _total(newest, "put_back"), _total(newest, "in_flight")
@@ -138,12 +171,16 @@ def counted_repeats(group: GroupSnapshot, topic: str) -> Counted | None:
         return None
     went = {broker: _count(row, "given_again") for broker, row in oldest.items()}
     lately = sum(
-        now - went[broker] if 0 <= went[broker] <= now else now
+        now - went[broker] if went[broker] <= now else now
         for broker, now in ((broker, _count(row, "given_again")) for broker, row in newest.items())
     )
     came = acknowledged + popped + max(0, put_back - again)
-    first_ms, last_ms = ordered[0]["first_ms"], ordered[-1]["first_ms"]
-    repeats = Repeats(max(given, came), again, lately, first_ms, last_ms)
+    span = Span.of_pairs(
+        (oldest[broker]["first_ms"], row["first_ms"])
+        for broker, row in newest.items()
+        if _count(row, "given_again")
+    )
+    repeats = Repeats(max(given, came), again, lately, span)
     until_ms = min(row["first_ms"] for row in newest.values())
     return Counted(repeats, acknowledged, tuple(sorted(newest)), until_ms)
 
@@ -161,13 +198,10 @@ def _total(rows: Mapping[str, PopCountsFact], name: _Name) -> int:
 
 def _commits(
     rows: Iterable[CommittedOffsetsRow], *, newest: bool
-) -> dict[tuple[str, str, int], int]:
+) -> dict[tuple[str, str, int], CommittedOffsetsRow]:
     """Return the newest or the oldest commit of each queue."""
     ordered = sorted(rows, key=seen_ms, reverse=not newest)
-    return {
-        (row["topic"], row["broker_name"], row["queue_id"]): row["committed_offset"]
-        for row in ordered
-    }
+    return {(row["topic"], row["broker_name"], row["queue_id"]): row for row in ordered}
 
 
 def _repeats_finding(
@@ -185,9 +219,12 @@ def _repeats_finding(
         if counted is not None and counted.acknowledged == 0
         else "not in these files: the listener fails, or messages are acknowledged late or never"
     )
+    span = found.span
+    compared = span.last_ms > span.first_ms and (found.lately or span.apart_ms)
+    least = "" if span.apart_ms else "at least "
     lately = (
-        f", {found.lately:,} of them from {utc(found.first_ms)} to {utc(found.last_ms)}"
-        if found.last_ms > found.first_ms
+        f", {least}{found.lately:,} of them from {utc(span.first_ms)} to {utc(span.last_ms)}"
+        if compared
         else ""
     )
     acknowledged = ""
@@ -206,7 +243,7 @@ def _repeats_finding(
         {
             "read_at_most": str(found.read),
             "retries": str(found.again),
-            "retries_lately": str(found.lately),
+            **({"retries_lately": str(found.lately)} if compared else {}),
             **({} if counted is None else {"acknowledgements": str(counted.acknowledged)}),
             "reason": reason,
         },

@@ -194,6 +194,7 @@ def test_the_invisible_time_is_named_as_the_cause_where_a_client_logs_it() -> No
         retries((100, 40), (900, 40)),
         retries((900, 40), name="%RETRY%g"),
         retries((900, 40), name="%RETRY%other_T"),
+        retries((100, 40), (170, 40)),
         {"commits": [commit(0, 40, name="%RETRY%g_T")]},
         {"commits": [commit(0, 10)]},
     ],
@@ -227,6 +228,41 @@ def test_metrics_without_commits_count_what_comes_again() -> None:
     assert (
         "; b, c counted 2 acknowledgements, renewals included, from their start to " in one.summary
     )
+
+
+def test_copies_of_several_brokers_compare_no_broker_with_itself() -> None:
+    """A copy of each broker, taken one after the other, does not show that it is over."""
+    metrics: Any = {"facts": [counted(780), counted(900, "c")]}
+    commits: Any = retries((780, 40))
+    commits["commits"] += [commit(0, 40, 900, "%RETRY%g_T", broker="b")]
+    for known in (metrics, commits):
+        (one,) = findings_of(REPEATS, snapshot_of(topic(), join("x"), **known))
+        assert "retries_lately" not in one.evidence
+        assert "of them from" not in one.summary
+
+
+def test_a_broker_with_one_copy_may_have_gone_on() -> None:
+    rows = [counted(100), counted(900), counted(900, "c")]
+    (one,) = findings_of(REPEATS, snapshot_of(topic(), join("x"), facts=rows))
+    assert "of them from" not in one.summary
+    rows[0] = counted(100, given_again=9)
+    (one,) = findings_of(REPEATS, snapshot_of(topic(), join("x"), facts=rows))
+    assert "120 retries, at least 51 of them from 2026-11-18 11:08:20Z to 2026-" in one.summary
+    rows += [counted(100, "c", given_again=59)]
+    (one,) = findings_of(REPEATS, snapshot_of(topic(), join("x"), facts=rows))
+    assert "120 retries, 52 of them from " in one.summary
+
+
+def test_a_broker_without_retries_needs_no_second_copy() -> None:
+    rows = [counted(100), counted(900), counted(900, "c", given_again=0, put_back=0, in_flight=0)]
+    assert findings_of(REPEATS, snapshot_of(topic(), join("x"), facts=rows)) == []
+
+
+def test_metrics_that_lack_an_earlier_count_are_no_copy() -> None:
+    rows = [counted(100, given_again=""), counted(700, given_again=9), counted(900)]
+    (one,) = findings_of(REPEATS, snapshot_of(topic(), join("x"), facts=rows))
+    assert one.evidence["retries_lately"] == "51"
+    assert " from 2026-11-18 11:18:20Z to " in one.summary
 
 
 @pytest.mark.parametrize(
