@@ -36,7 +36,8 @@ _CHECKPOINT, _ACKNOWLEDGEMENT = "CK", "ACK"
 """``PopReviveMessageType``."""
 _STORED = ("PUT_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")
 """``PutMessageStatus`` of messages that are in the store (``AckMessageProcessor``)."""
-_NAME = re.compile(r"(?:# (?:HELP|TYPE|UNIT) )?([A-Za-z_:][\w:]*)")
+_NAME = re.compile(r"(?:# (?:HELP|TYPE|UNIT) )?([A-Za-z_:][\w:]*)(?=[{ ]|$)")
+"""A line without a whole name belongs to the metric before it."""
 _SAMPLE = re.compile(r"[\w:]+\{(?P<labels>[^{}]*)\} +(?P<value>\S+)(?: +\S+)?")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 _ANY = re.compile(r"^(?:# (?:HELP|TYPE|UNIT) |[A-Za-z_]\w*(?:\{| [-+\dNI]))", re.MULTILINE)
@@ -60,8 +61,7 @@ class Sample(NamedTuple):
 
 
 Metrics: TypeAlias = dict[str, list[Sample]]
-"""The samples of each metric that the text shows whole, by its name without a unit; those of a
-metric that may be cut off are in it only if there are any."""
+"""The samples of each metric that has any, by its name without a unit."""
 
 
 def parse_broker_metrics(text: str, source: str) -> list[Fact | Unread]:
@@ -74,14 +74,15 @@ def parse_broker_metrics(text: str, source: str) -> list[Fact | Unread]:
             due), waiting (entries that are not read yet; None: not printed), node (the broker in
             its labels)
         pop_counts: a group and a topic, its retries included: consumer_group, topic, node and the
-            details of POP_COUNTS (None: the text does not show that metric, or not its end)
+            details of POP_COUNTS (None: the text does not show that metric, or not its end, or a
+            sample of it is refused)
     """
     if _ANY.search(text) is None or (_OF_PROXY in text and _OF_BROKER not in text):
         what = "only a proxy's metrics" if _OF_PROXY in text else _NO_METRIC
         return [fact.unread(source, text, Unreadable(fact.WRONG_FILE, f"it holds {what}"))]
     results: list[Fact | Unread] = []
     found: dict[str, dict[tuple[tuple[str, str], ...], Sample]] = {}
-    ended, last = set[str](), ""
+    ended, refused, last = set[str](), set[str](), ""
     lines = text.splitlines()
     cut_at = 0 if text.endswith(("\n", "\r", _END)) else len(lines)
     for number, line in enumerate(lines, 1):
@@ -100,9 +101,10 @@ def parse_broker_metrics(text: str, source: str) -> list[Fact | Unread]:
             if isinstance(read, Sample):
                 found.setdefault(name, {})[tuple(sorted(read.labels.items()))] = read
             else:
+                refused.add(name)
                 results.append(fact.unread(where, line, read))
-    metrics = {name: list(found.get(name, {}).values()) for name in {*ended, *found}}
-    return [*results, *_of_queues(metrics), *_of_groups(metrics, ended)]
+    metrics = {name: list(samples.values()) for name, samples in found.items()}
+    return [*results, *_of_queues(metrics), *_of_groups(metrics, ended - refused)]
 
 
 def _sample(line: str, where: str, needed: tuple[str, ...]) -> Sample | Unreadable:
@@ -136,9 +138,14 @@ def _queue(sample: Sample) -> tuple[str | None, int]:
     return sample.labels.get("node_id"), int(sample.labels["queue_id"])
 
 
-def _of_groups(metrics: Metrics, ended: set[str]) -> Iterator[Fact]:
-    """Yield a fact for each broker, group and topic that the revive metrics name."""
-    counts = _Counts(metrics, ended)
+def _of_groups(metrics: Metrics, whole: set[str]) -> Iterator[Fact]:
+    """Yield a fact for each broker, group and topic that the revive metrics name.
+
+    Args:
+        metrics: the samples.
+        whole: metrics of which the text shows all samples, even if there is none.
+    """
+    counts = _Counts(metrics, whole)
     first: dict[_OfGroup, str] = {}
     for name in (WRITTEN, PUT_BACK):
         for sample in metrics.get(name, ()):
@@ -176,10 +183,10 @@ def _of_group(sample: Sample) -> _OfGroup:
 
 
 class _Counts:
-    """Sums of samples; a metric whose end is not shown has none, so that no count is too low."""
+    """Sums of samples; a metric that is not shown whole has none, so that no count is too low."""
 
-    def __init__(self, metrics: Metrics, ended: set[str]) -> None:
-        self._shown = ended & metrics.keys()
+    def __init__(self, metrics: Metrics, whole: set[str]) -> None:
+        self._whole = whole
         self._samples: dict[tuple[str, _OfGroup], list[Sample]] = {}
         for name in (WRITTEN, PUT_BACK, GIVEN, IN_FLIGHT):
             for sample in metrics.get(name, ()):
@@ -187,7 +194,7 @@ class _Counts:
 
     def of(self, name: str, of: _OfGroup, **labels: tuple[str, ...]) -> int | None:
         """Return the sum of the samples with these labels; None: the metric is not shown whole."""
-        if name not in self._shown:
+        if name not in self._whole:
             return None
         samples = self._samples.get((name, of), ())
         return sum(

@@ -1,5 +1,7 @@
 """A broker's metrics: how late the revive queues are."""
 
+import re
+
 import pytest
 
 from rebalance_core.ingest.fact import Fact, Unread
@@ -115,6 +117,35 @@ def test_a_text_that_lost_its_end_has_no_count_that_is_too_low(lines: int) -> No
         shown = {name: value for name, value in found.items() if value is not None}
         assert shown.items() <= COUNTED.items()
         assert found["put_back"] is None
+
+
+METRICS = {
+    "rocketmq_consumer_inflight_messages": ("in_flight",),
+    "rocketmq_messages_out_total": ("given", "given_again"),
+    "rocketmq_pop_revive_in_message_total": ("checkpoints", "acknowledgements", "failed"),
+    "rocketmq_pop_revive_retry_messages_total": ("put_back",),
+}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "damage"),
+    [(r" \S+$", " NaN"), (r"$", " 0 x"), (r" (\S+)$", " -1"), ('="b"', '="b'), ("q_", "q?")],
+)
+@pytest.mark.parametrize("number", range(len(POPPED.splitlines())))
+def test_a_metric_with_a_sample_that_is_refused_has_no_count(
+    number: int, pattern: str, damage: str
+) -> None:
+    """The refused line may be of any group, so that a sum without it may be too low."""
+    lines = POPPED.splitlines()
+    names = [line.partition("{")[0] for line in lines]
+    lines[number] = re.sub(pattern, damage, lines[number], count=1)
+    for name in METRICS:
+        lines[names.index(name)] = f"# TYPE {name} x\n{lines[names.index(name)]}"
+    text = "".join(f"{line}\n" for line in lines)
+    facts = parse_broker_metrics(text + NEXT, "m")
+    found = [dict(each.values) for each in facts if not isinstance(each, Unread)]
+    assert len(facts) == len(found) + 1
+    assert found == [COUNTED | dict.fromkeys(METRICS[names[number]])]
 
 
 def test_a_line_that_is_cut_off_states_no_number() -> None:
