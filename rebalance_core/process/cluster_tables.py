@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, ClassVar, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.audit.cluster_snapshot import CLUSTER_KINDS, ClusterRows, cluster_rows
+from rebalance_core.audit.cluster_snapshot import (
+    ANY_EXPIRED,
+    CLUSTER_KINDS,
+    MOST_EXPIRED,
+    ClusterRows,
+    cluster_rows,
+)
 from rebalance_core.checks.packed_rows import PackedTables
 from rebalance_core.contracts import (
     ALL_TABLES,
@@ -30,7 +36,8 @@ class ClusterTables(PackedTables):
 
     Attributes:
         spans: cluster, with the first_ms and last_ms of its events.
-        facts: observed facts of `CLUSTER_KINDS`.
+        facts: observed facts of `CLUSTER_KINDS`; of MESSAGES_OF_ANY_EXPIRED the newest
+            `MOST_EXPIRED` of each cluster.
         dumps: the latest dump per command and broker, including observed rows of other origin.
         broker_events: events of the types in `BROKER_EVENTS`.
         findings: findings of ingest that concern no group.
@@ -59,6 +66,7 @@ class ClusterTables(PackedTables):
         all_of = cls.joined(parts)
         all_of["spans"] = _range(all_of["spans"], ("cluster",))
         all_of["dumps"] = _range(all_of["dumps"], _DUMP)
+        all_of["facts"] = _few(all_of["facts"])
         return cls(**all_of)
 
     def by_cluster(self) -> dict[str, ClusterRows]:
@@ -99,7 +107,7 @@ def cluster_tables_of(table: str, rows: pa.Table) -> ClusterTables | None:
             dumps = _of(facts, "kind", ("DUMP",))
             command = pc.map_lookup(dumps["details"], pa.scalar("command"), "first")
             return ClusterTables.of(
-                facts=_of(facts, "kind", CLUSTER_KINDS),
+                facts=_few(_of(facts, "kind", CLUSTER_KINDS)),
                 dumps=_dumps(dumps, dumps["broker_name"], command, "last_ms"),
             )
         case "observed_ownership":
@@ -121,6 +129,20 @@ def cluster_tables_of(table: str, rows: pa.Table) -> ClusterTables | None:
 
 def _of(rows: pa.Table, column: str, words: Iterable[str]) -> pa.Table:
     return rows.filter(pc.is_in(rows[column], pa.array(words)))
+
+
+def _few(facts: pa.Table) -> pa.Table:
+    """Return the facts with at most `MOST_EXPIRED` of the kind that grows with clients."""
+    expired = _of(facts, "kind", (ANY_EXPIRED,))
+    if len(expired) <= MOST_EXPIRED:
+        return facts
+    rest = facts.filter(pc.not_equal(facts["kind"], ANY_EXPIRED))
+    order = [("last_ms", "descending"), ("source", "ascending")]
+    newest = (
+        _of(expired, "cluster", [name]).sort_by(order).slice(0, MOST_EXPIRED)
+        for name in pc.unique(expired["cluster"]).to_pylist()
+    )
+    return pa.concat_tables([rest, *newest])
 
 
 def _dumps(

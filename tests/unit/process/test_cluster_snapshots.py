@@ -9,15 +9,18 @@ import pyarrow as pa
 import pytest
 
 from rebalance_core.audit.cluster_snapshot import CLUSTER_KINDS
+from rebalance_core.contracts import ALL_TABLES
 from rebalance_core.contracts.snapshot_tables import BROKER_EVENTS
-from rebalance_core.contracts.table import rows_of_arrow
+from rebalance_core.contracts.table import batch_of_rows, rows_of_arrow
 from rebalance_core.model import events
+from rebalance_core.process import cluster_tables
 from rebalance_core.process.cluster_tables import (
     ClusterTables,
     cluster_tables_of,
     read_cluster_tables,
 )
 from tests.recordings.fleets import FLEET, ingested_fleet
+from tests.unit.audit.snapshots import fact, ms
 
 
 def plain(tables: Mapping[str, list[dict[str, Any]]]) -> dict[str, list[str]]:
@@ -90,6 +93,30 @@ def test_parts_in_any_order_are_merged(expected: dict[str, list[str]]) -> None:
     halves = [ClusterTables.merged(noted[:5]), ClusterTables.merged(noted[5:])]
     sent = [pickle.loads(pickle.dumps(half)) for half in halves]
     assert shown(ClusterTables.merged(sent)) == expected
+
+
+def test_of_messages_expired_in_any_group_the_newest_of_each_cluster_are_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cluster_tables, "MOST_EXPIRED", 3)
+    place: dict[str, Any] = {
+        "topic": "T",
+        "queue_id": 0,
+        "address": "a:1",
+        "lowest": 1,
+        "highest": 2,
+        "log": "x",
+    }
+    rows = [fact("MESSAGES_OF_ANY_EXPIRED", at, **place) for at in (5, 1, 4, 2, 3)]
+    rows += [rows[1] | {"cluster": "d"}, fact("BROKER_STARTED", 0, broker_name="a")]
+    batch = batch_of_rows(ALL_TABLES["observed_facts"], rows)
+    parts = [cluster_tables_of("observed_facts", pa.table(batch).slice(n, 2)) for n in (0, 2, 4, 6)]
+    found = ClusterTables.merged(part for part in parts if part is not None).by_cluster()
+    kept = {name: [row["last_ms"] for row in found[name].facts] for name in found}
+    assert {name: sorted(times) for name, times in kept.items()} == {
+        "c": [ms(0), ms(3), ms(4), ms(5)],
+        "d": [ms(1)],
+    }
 
 
 def test_no_row_at_all() -> None:
