@@ -29,6 +29,7 @@ from rebalance_core.audit.group_snapshot import (
     listed,
     plural,
 )
+from rebalance_core.audit.known_shares import strategy_is_known
 from rebalance_core.audit.offsets import Offsets, messages
 from rebalance_core.audit.progress import (
     falls_behind,
@@ -39,11 +40,13 @@ from rebalance_core.audit.progress import (
     stuck_in_cache,
 )
 from rebalance_core.audit.refused_starts import RefusedStarts
+from rebalance_core.audit.rewritten_ids import BY_ORDER
 from rebalance_core.audit.rules.group_settings import CONSUME_ENABLE, setting_at_end
 from rebalance_core.audit.subjects import COMMITTED, MEMBERS
 from rebalance_core.audit.subscriptions import is_broadcasting
 from rebalance_core.model.failed_requests import PULL
 from rebalance_core.model.flow_control import COUNT, SIZE, SPAN
+from rebalance_core.model.group_settings import CLIENT_REBALANCE
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.times import DAY_MS, MINUTE_MS, STANDSTILL_MS, utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING, Severity
@@ -69,11 +72,13 @@ class Cause(NamedTuple):
         text: A clause that ends the summary.
         reason: A key that identifies the finding of the cause (`causes.LINKS`).
         remedy: What to do; None: the rule's remedy.
+        certain: False: files show it of the topic's queues at the broker, maybe of others.
     """
 
     text: str
     reason: str
     remedy: str | None = None
+    certain: bool = True
 
 
 def find_standing_still(group: GroupSnapshot) -> Iterator[Finding]:
@@ -152,8 +157,9 @@ def find_falling_behind(group: GroupSnapshot) -> Iterator[Finding]:
     before = sum(row["unread_before"] or 0 for row in rows)
     since_ms = min(row["unread_before_ms"] or 0 for row in rows)
     causes = _Causes(group)
-    found = (causes.cause_of(row, row["unread_before_ms"] or 0) for row in rows)
-    cause = next(filter(None, found), None)
+    each = (causes.cause_of(row, row["unread_before_ms"] or 0) for row in rows)
+    found = [cause for cause in each if cause is not None]
+    cause = next((cause for cause in found if cause.certain), found[0] if found else None)
     why = f" {cause.text[0].upper()}{cause.text[1:]}." if cause else ""
     size = _Size.of_group(group, rows) if cause is None or cause.reason == SLOW else None
     why += size.sentence if size else ""
@@ -175,7 +181,7 @@ def find_falling_behind(group: GroupSnapshot) -> Iterator[Finding]:
             **(size.evidence if size else {}),
             **({} if lost_ms is None else {"deleted_from": utc(lost_ms)}),
         },
-        severity=WARNING if cause or soon else None,
+        severity=WARNING if soon or (cause and cause.certain) else None,
         first_ms=since_ms,
         shown_ms=max(row["committed_ms"] or 0 for row in rows),
         remedy=cause.remedy if cause else None,
@@ -183,7 +189,9 @@ def find_falling_behind(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 class _Size(NamedTuple):
-    """The number of members that would read as fast as messages arrive.
+    """The number of members that would read as fast as messages arrive, if each read as now.
+
+    It is known where members divide each topic evenly: queues are then all that limits it.
 
     Attributes:
         members: How many hold queues at the end.
@@ -201,7 +209,7 @@ class _Size(NamedTuple):
 
     @classmethod
     def of_group(cls, group: GroupSnapshot, falling: Rows) -> _Size | None:
-        """Return the size, or None where a rate or a holder of the group's queues is unknown."""
+        """Return the size; None: a rate, a holder or how the group divides queues is unknown."""
         holders = _holders(group)
         queues, rates = dict[str, int](), dict[str, float]()
         taken = fastest = 0.0
@@ -219,6 +227,8 @@ class _Size(NamedTuple):
         if not taken:
             return None
         behind = {holders[queue_of(row)] for row in falling}
+        if len(behind) == len(members) and not _divides_evenly(group):
+            return None
         each, most = taken / len(members), max(queues.values())
         enough = (n for n in range(1, most + 1) if busiest_rate(queues, rates, n) <= each)
         needed = next(enough, None) if fastest <= each else None
@@ -234,12 +244,11 @@ class _Size(NamedTuple):
             return f" Only {only} {'falls' if self.behind == 1 else 'fall'} behind."
         reads = f"reads {self.each:.3g} a second"
         who = f" Its member {reads}" if self.members == 1 else f" Each of {self.members} {reads}"
+        who += "; if each goes on like that, "
         if self.needed is None:
-            return f"{who}: not even a member for each of {plural(self.queues, 'queue')} keeps up."
+            return f"{who}not even a member for each of {plural(self.queues, 'queue')} keeps up."
         most = f"{plural(self.queues, 'queue')} allow{'s' if self.queues == 1 else ''} at most"
-        return (
-            f"{who}: {self.needed} members would keep up, without a spare ({most} {self.queues})."
-        )
+        return f"{who}{self.needed} members keep up, without a spare ({most} {self.queues})."
 
     @property
     def evidence(self) -> dict[str, object]:
@@ -249,6 +258,21 @@ class _Size(NamedTuple):
             return known
         needed = "more than queues" if self.needed is None else self.needed
         return {**known, "members_needed": needed}
+
+
+def _divides_evenly(group: GroupSnapshot) -> bool:
+    """Return whether each topic's queues are divided so that shares differ by one queue at most.
+
+    A broker that assigns queues for POP gives the same queue to several members.
+    """
+    return (
+        bool(group.members)
+        and strategy_is_known(group)
+        and all(
+            row["rebalance_mode"] == CLIENT_REBALANCE and row["strategy"] in BY_ORDER
+            for row in group.members
+        )
+    )
 
 
 def find_never_committed(group: GroupSnapshot) -> Iterator[Finding]:
@@ -361,8 +385,10 @@ class _Causes:
         self._flow = grouped(flow, queue_of)
         self._illegal = newest_of_queues(group.facts["OFFSET_ILLEGAL"])
         self._lacking = sorted(group.facts["OFFSET_NOT_CORRECTED"], key=last_stated, reverse=True)
-        self._expired = _expired_messages(group)
-        self._only_broker = _only_brokers(group) if self._expired else {}
+        of_group = map(expired_messages, group.facts["MESSAGES_EXPIRED"])
+        self._expired_of = grouped(of_group, lambda each: each.queue), group.run.expired
+        self._only_broker = _only_brokers(group) if any(self._expired_of) else {}
+        self._retry_ids = _retry_ids(group)
         pulls = (f for f in group.facts["REQUEST_FAILED"] if f["details"]["request"] == PULL)
         self._failed = sorted(pulls, key=last_stated, reverse=True)
         self._addresses = group.run.addresses
@@ -411,14 +437,17 @@ class _Causes:
                 "Find out what happened to the broker's store (COMMITS_ABOVE_END), then reset the "
                 "group's offsets there (resetOffsetByTime).",
             )
-        lacking = self._lacking_on_slave(row, since_ms) or self._expired_message(row, since_ms)
-        if lacking is not None:
+        lacking = self._lacking_on_slave(row, since_ms)
+        if lacking is not None and lacking.certain:
             return lacking
+        expired = self._expired_message(row, since_ms)
+        if expired is not None:
+            return expired
         for flow in self._flow.get(queue, ()):
             known = flow["client_id"] is not None and client_id is not None
             if flow["last_ms"] >= since_ms and not (known and flow["client_id"] != client_id):
                 return Cause(*_FLOW[flow["details"]["reason"]])
-        return None
+        return lacking
 
     def _failed_pull(self, row: GroupQueueProgressRow, since_ms: int) -> Cause | None:
         """Return the error of the holder's pulls, if they may be pulls of the queue."""
@@ -449,7 +478,11 @@ class _Causes:
         return None
 
     def _lacking_on_slave(self, row: GroupQueueProgressRow, since_ms: int) -> Cause | None:
-        """Return that a slave lacks the offset at which the commit stands."""
+        """Return that a slave lacks the offset at which the commit stands, or may lack it.
+
+        The broker's lines name no queue, so that a fact has the offsets of all the topic's queues.
+        """
+        may_lack: Cause | None = None
         for fact in self._lacking:
             details, committed = fact["details"], row["committed"]
             lowest, highest = (number(details[name]) for name in ("lowest_asked", "highest_asked"))
@@ -459,18 +492,38 @@ class _Causes:
                 and committed is not None
                 and lowest <= committed <= highest
             ):
-                return Cause(
-                    f"the client asks a slave of {row['broker_name']}, which lacks that offset and "
-                    f"sends it to the replica with id {details['sent_to']} (broker's log)",
-                    "slave lacks the offset",
+                slave = f"a slave of {row['broker_name']}, which"
+                sent = f"the replica with id {details['sent_to']} (broker's log)"
+                remedy = (
                     "Bring the master back, or let the slave copy what it lacks: a slave without "
-                    "offsetCheckInSlave never corrects an offset.",
+                    "offsetCheckInSlave never corrects an offset."
                 )
-        return None
+                if lowest == highest:
+                    return Cause(
+                        f"the client asks {slave} lacks that offset and sends it to {sent}",
+                        "slave lacks the offset",
+                        remedy,
+                    )
+                may_lack = may_lack or Cause(
+                    f"clients ask {slave} lacks offsets of the topic's queues from {lowest} to "
+                    f"{highest}, maybe that offset, and sends them to {sent}",
+                    "slave may lack the offset",
+                    remedy,
+                    certain=False,
+                )
+        return may_lack
+
+    def _expired(self, queue: tuple[str, int]) -> Iterator[ExpiredMessages]:
+        """Yield the expired messages of the group and of unknown groups."""
+        return (each for expired in self._expired_of for each in expired.get(queue, ()))
 
     def _expired_message(self, row: GroupQueueProgressRow, since_ms: int) -> Cause | None:
-        """Return that the listener has had messages after the commit for too long."""
-        for expired in self._expired.get((row["topic"], row["queue_id"]), ()):
+        """Return that the listener has had messages after the commit for too long.
+
+        A retry has the id and the offset of its retry queue, beside the topic that it came from.
+        """
+        newest = sorted(self._expired((row["topic"], row["queue_id"])), key=_newest_first)
+        for expired in newest:
             broker = self._addresses.get(expired.address, self._only_broker.get(expired.queue))
             end, committed = row["end_offset"], row["committed"]
             if (
@@ -480,10 +533,12 @@ class _Causes:
                 or not (committed or 0) <= expired.highest < (inf if end is None else end)
             ):
                 continue
-            unnamed = f" clients/{expired.log}, whose line names no group"
+            log = "" if expired.of_group else f" clients/{expired.log}, whose line names no group"
+            ids = [n for n in self._retry_ids if any(self._expired((row["topic"], n)))]
+            retries = f" (those of queue {listed(ids)} may be retries)" if ids else ""
             return Cause(
-                "the listener had messages of the queue for longer than consumeTimeout, and the "
-                f"client sent them back (client's log{'' if expired.of_group else unnamed})",
+                f"the listener had messages of the queue for longer than consumeTimeout{retries}, "
+                f"and the client sent them back (client's log{log})",
                 "consumeTimeout",
             )
         return None
@@ -500,12 +555,8 @@ class _Causes:
         return waits or (blocked is not None and blocked["last_ms"] >= since_ms)
 
 
-def _expired_messages(group: GroupSnapshot) -> dict[tuple[str, int], list[ExpiredMessages]]:
-    """Return the expired messages of the group and of unknown groups, newest first."""
-    expired = [expired_messages(fact) for fact in group.facts["MESSAGES_EXPIRED"]]
-    expired += [each for of_queue in group.run.expired.values() for each in of_queue]
-    newest_first = sorted(expired, key=lambda each: (-each.last_ms, each.log))
-    return grouped(newest_first, lambda each: each.queue)
+def _newest_first(expired: ExpiredMessages) -> tuple[int, str]:
+    return -expired.last_ms, expired.log
 
 
 def _only_brokers(group: GroupSnapshot) -> dict[tuple[str, int], str]:
@@ -514,6 +565,15 @@ def _only_brokers(group: GroupSnapshot) -> dict[tuple[str, int], str]:
     for row in progress_rows(group):
         brokers.setdefault((row["topic"], row["queue_id"]), set()).add(row["broker_name"])
     return {queue: next(iter(names)) for queue, names in brokers.items() if len(names) == 1}
+
+
+def _retry_ids(group: GroupSnapshot) -> list[int]:
+    """Return the ids of the retry topic's queues: 0, and those that rows show.
+
+    ``SubscriptionGroupConfig.retryQueueNums`` is 1 unless it was changed.
+    """
+    rows = progress_rows(group)
+    return sorted({0} | {row["queue_id"] for row in rows if is_retry_topic(row["topic"])})
 
 
 def _offsets(rows: Iterable[GroupQueueProgressRow]) -> list[str]:

@@ -24,6 +24,7 @@ from tests.unit.audit.snapshots import (
     join,
     leave,
     ms,
+    of_unknown_strategy,
     severities,
     snapshot_of,
     topic,
@@ -185,7 +186,8 @@ def lacking(*asked: int, until: float = 890, broker: str = "a") -> Row:
     ("row", "reason"),
     [
         (lacking(70), "slave lacks the offset"),
-        (lacking(12, 4711), "slave lacks the offset"),
+        (lacking(12, 4711), "slave may lack the offset"),
+        (lacking(70, 71), "slave may lack the offset"),
         (lacking(71), "unknown"),
         (lacking(70, until=299), "unknown"),
         (lacking(70, broker="b"), "unknown"),
@@ -195,6 +197,20 @@ def test_a_slave_that_lacks_the_offset_is_the_cause(row: Row, reason: str) -> No
     (one,) = findings_of(STILL, stuck(facts=[row]))
     assert one.evidence["reason"] == reason
     assert ("the replica with id 0" in one.summary) == (reason != "unknown")
+    offsets = row["details"]["lowest_asked"], row["details"]["highest_asked"]
+    of_any_queue = "lacks offsets of the topic's queues from {} to {}, maybe that offset"
+    assert (of_any_queue.format(*offsets) in one.summary) == reason.startswith("slave may")
+
+
+def test_what_a_slave_may_lack_is_the_last_cause_and_no_warning() -> None:
+    may_lack = lacking(12, 4711)
+    for other, reason in ((expired(85), "consumeTimeout"), (held_back(890, "COUNT"), "slow")):
+        (one,) = findings_of(STILL, stuck(facts=[may_lack, other]))
+        assert str(one.evidence["reason"]).startswith(reason)
+    commits = [commit(0, 10, at=100), commit(0, 110, at=900)]
+    ends = [end(0, 20, at=100), end(0, 820, at=900)]
+    for row, severity in ((may_lack, "INFO"), (lacking(110), "WARNING")):
+        assert severities(FALLS, held(commits, ends, facts=[row])) == [severity]
 
 
 def expired(highest: int, at: float = 890, kind: str = "MESSAGES_EXPIRED", **more: Any) -> Row:
@@ -221,6 +237,19 @@ def test_messages_beyond_consume_timeout_are_the_cause_of_their_queue(
 ) -> None:
     (one,) = findings_of(STILL, stuck(facts=[row]))
     assert one.evidence["reason"] == reason
+
+
+def test_what_a_listener_has_of_queue_0_may_be_retries() -> None:
+    (one,) = findings_of(STILL, stuck(facts=[expired(85)]))
+    assert "consumeTimeout (those of queue 0 may be retries), and the client" in one.summary
+    stands = [commit(1, 70, at=at) for at in (300, 900)]
+    ends = [end(1, n, at=at) for at, n in ((100, 40), (400, 90), (900, 290))]
+    of_1 = expired(85, queue_id=1)
+    (one,) = findings_of(STILL, snapshot_of(*TWO, commits=stands, ends=ends, facts=[of_1]))
+    assert "for longer than consumeTimeout, and the client sent" in one.summary
+    stands += [commit(1, 5, at=900, name="%RETRY%g")]
+    (one,) = findings_of(STILL, snapshot_of(*TWO, commits=stands, ends=ends, facts=[of_1]))
+    assert "(those of queue 1 may be retries)" in one.summary
 
 
 @pytest.mark.parametrize(("broker", "reason"), [("a", "consumeTimeout"), ("b", "unknown")])
@@ -275,16 +304,25 @@ def test_a_group_that_reads_less_than_comes_falls_behind() -> None:
     assert progress_of(group).word == "FALLS_BEHIND"
 
 
-def falling(read: dict[int, float], *members: Any, queues: int = 4, come: float = 1) -> Any:
+def falling(
+    read: dict[int, float], *members: Any, queues: int = 4, come: float = 1, **own: Any
+) -> Any:
     """Return the finding of a group whose queues receive ``come`` a second, and are read at these
     rates.
+
+    Args:
+        read: Messages per second of each queue.
+        members: Ids of the group's members.
+        queues: Of the topic.
+        come: Messages per second that each queue receives.
+        own: Fields of the members' joins.
     """
     commits, ends = list[Row](), list[Row]()
     for queue_id in range(queues):
         offsets = (10, 10 + round(read[queue_id] * 1000))
         commits += [commit(queue_id, n, at=at) for n, at in zip(offsets, (100, 1100), strict=True)]
         ends += [end(queue_id, 10, at=100), end(queue_id, 10 + round(come * 1000), at=1100)]
-    happened = topic(read=queues), *(join(name) for name in members)
+    happened = topic(read=queues), *(join(name, **own) for name in members)
     (one,) = findings_of(FALLS, snapshot_of(*happened, commits=commits, ends=ends))
     return one
 
@@ -292,11 +330,39 @@ def falling(read: dict[int, float], *members: Any, queues: int = 4, come: float 
 def test_a_group_that_falls_behind_states_how_many_members_would_do() -> None:
     # each reads 0.8 a second, and a queue gets 0.4
     one = falling(dict.fromkeys(range(4), 0.2), "x", come=0.4)
-    assert "Its member reads 0.8 a second: 2 members would keep up, without a spare" in one.summary
+    goes_on = "if each goes on like that, "
+    assert f"Its member reads 0.8 a second; {goes_on}2 members keep up, without" in one.summary
     assert "(4 queues allow at most 4)" in one.summary
     assert one.evidence["members_needed"] == 2
     two = falling(dict.fromkeys(range(4), 0.4), "x", "y", come=0.8)
-    assert "Each of 2 reads 0.8 a second: 4 members would keep up" in two.summary
+    assert f"Each of 2 reads 0.8 a second; {goes_on}4 members keep up" in two.summary
+
+
+@pytest.mark.parametrize(
+    ("strategy", "stated"),
+    [
+        ("AVG", True),
+        ("AVG_BY_CIRCLE", True),
+        ("CONSISTENT_HASH", False),  # one of two members gets 3 or 4 of 4 queues
+    ],
+)
+def test_how_many_would_do_is_stated_where_queues_are_divided_evenly(
+    strategy: str, *, stated: bool
+) -> None:
+    one = falling(dict.fromkeys(range(4), 0.2), "x", come=0.4, strategy=strategy)
+    assert ("members keep up" in one.summary) == stated
+    assert ("members_needed" in one.evidence) == stated
+
+
+def test_how_many_would_do_is_not_stated_of_shared_queues_or_an_unknown_strategy() -> None:
+    commits = [commit(n, o, at=at) for n in range(4) for at, o in ((100, 10), (1100, 210))]
+    ends = [end(n, o, at=at) for n in range(4) for at, o in ((100, 10), (1100, 410))]
+    group = snapshot_of(topic(), join("x"), commits=commits, ends=ends)
+    assert "members_needed" in next(iter(findings_of(FALLS, group))).evidence
+    pops = [row | {"rebalance_mode": "BROKER"} for row in group.tables["memberships"]]
+    for other in (with_rows(group, memberships=pops), of_unknown_strategy(group)):
+        (one,) = findings_of(FALLS, other)
+        assert "members_needed" not in one.evidence
 
 
 def test_no_number_of_members_reads_a_queue_faster_than_a_single_one() -> None:
