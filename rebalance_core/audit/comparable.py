@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rebalance_core.audit import evidence
 from rebalance_core.audit.group_snapshot import GroupSnapshot
 from rebalance_core.audit.known_shares import (
-    reads_lite_topic,
+    lite_topics,
     reads_static_topic,
     shares_known,
     strategy_is_known,
@@ -34,7 +34,7 @@ def unpredictable(group: GroupSnapshot) -> str | None:
     """Return why the expected owners are unknown, or None if the ledger has them."""
     if reads_static_topic(group):
         return verdicts.STATIC_TOPIC
-    if reads_lite_topic(group):
+    if lite_topics(group):
         return verdicts.LITE_TOPIC
     if not strategy_is_known(group):
         return verdicts.STRATEGY

@@ -16,7 +16,7 @@ from rebalance_core.audit.finding_rows import finding_row
 from rebalance_core.audit.group_snapshot import AuditRun, Finding, GroupSnapshot, Rule
 from rebalance_core.audit.health import health_of
 from rebalance_core.audit.known_issues import of_group, with_known
-from rebalance_core.audit.known_shares import strategy_is_known
+from rebalance_core.audit.known_shares import lite_topics, strategy_is_known
 from rebalance_core.audit.night import within_night
 from rebalance_core.audit.offsets import Offsets, backlog
 from rebalance_core.audit.orphans import orphans
@@ -175,8 +175,11 @@ def _behind(group: GroupSnapshot) -> int | None:
     """Return the number of messages after the latest commits, including those in queues without a
     reader.
 
-    Return None if no commit is known, or if a broker with some of the queues is down.
+    Return None if no commit is known, if a broker with some of the queues is down, or if the group
+    reads a topic of type LITE.
     """
+    if lite_topics(group):
+        return None
     if any(queues_lost(group, broker) for broker in brokers_lost(group)):
         return None
     if not group.tables["committed_offsets"] and not group.facts["QUEUE_PROGRESS"]:

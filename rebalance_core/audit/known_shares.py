@@ -50,9 +50,10 @@ def reads_static_topic(group: GroupSnapshot) -> bool:
     return any(row["rule_id"] == "INGEST_STATIC_TOPIC" for row in group.tables["findings"])
 
 
-def reads_lite_topic(group: GroupSnapshot) -> bool:
-    """Return True if clients read lite topics inside a topic, which the ledger does not cover."""
-    return any(row["rule_id"] == "INGEST_LITE_TOPIC" for row in group.tables["findings"])
+def lite_topics(group: GroupSnapshot) -> set[str | None]:
+    """Return the topics of type LITE: the ledger does not cover the lite topics inside them."""
+    found = group.tables["findings"]
+    return {row["topic"] for row in found if row["rule_id"] == "INGEST_LITE_TOPIC"}
 
 
 def shares_known(members: Iterable[MembershipsRow]) -> bool:

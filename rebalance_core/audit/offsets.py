@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from rebalance_core.audit.dumps import number, queue_of, seen_ms
 from rebalance_core.audit.group_snapshot import GroupSnapshot
+from rebalance_core.audit.known_shares import lite_topics
 from rebalance_core.model.queue import MessageQueue, is_system_topic
 
 BETWEEN_READS = 100
@@ -72,7 +73,8 @@ class Offsets:
 
 
 def backlog(group: GroupSnapshot) -> dict[MessageQueue, int]:
-    """Return the messages after the commit of each queue that has some.
+    """Return the messages after the commit of each queue that has some, without topics of type
+    LITE, whose commits are of the lite topics inside them.
 
     Where ``consumerProgress`` is newer than any look at a queue's end, its difference counts.
     """
@@ -87,8 +89,11 @@ def backlog(group: GroupSnapshot) -> dict[MessageQueue, int]:
         if newer and fact["details"].get("names_cut") != "true":
             high = number(fact["details"].get("broker_offset"), 0)
             behind[queue] = high - number(fact["details"].get("consumer_offset"), high)
+    lite = lite_topics(group)
     return {
-        queue: lag for queue, lag in behind.items() if lag > 0 and not is_system_topic(queue.topic)
+        queue: lag
+        for queue, lag in behind.items()
+        if lag > 0 and queue.topic not in lite and not is_system_topic(queue.topic)
     }
 
 

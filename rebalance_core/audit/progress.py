@@ -29,6 +29,7 @@ from rebalance_core.model.verdicts import (
     BROADCASTING,
     FALLS_BEHIND,
     IDLE,
+    LITE_TOPIC,
     MOVES,
     SEEN_ONCE,
     STANDS_STILL,
@@ -205,6 +206,8 @@ def progress_of(group: GroupSnapshot) -> GroupProgress:
     unseen = next(filter(None, map(_end_not_seen, held)), None)
     if unseen is not None:
         return GroupProgress(UNKNOWN, unseen)
+    if any(row["reason"] == LITE_TOPIC for row in rows):
+        return GroupProgress(UNKNOWN, LITE_TOPIC)
     if any(row["commit_rate"] for row in rows):
         return GroupProgress(MOVES)
     return _of_quiet(group, rows)

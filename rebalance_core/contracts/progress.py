@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Final
 
 from rebalance_core.contracts.table import QUEUE_KEY, Table, columns
+from rebalance_core.model.verdicts import LITE_TOPIC
 
 NO_COMMIT: Final = "NO_COMMIT"
 NO_END: Final = "NO_END"
@@ -18,6 +19,8 @@ PROGRESS_REASONS = {
     COMMIT_FELL: "the commit is below another from more than a minute earlier: it was reset, or "
     "a store's copy is older than assumed; unread is a bound",
     READ_APART: "end and commit were read more than a minute apart: unread is a bound",
+    LITE_TOPIC: "the topic is of type LITE: clients commit on the lite topics inside it, so "
+    "nothing shows what is unread",
 }
 """Why a figure of `queue_progress` is unknown or only a bound."""
 

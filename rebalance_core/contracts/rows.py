@@ -496,7 +496,15 @@ class QueueProgressRow(TypedDict):
     end_rate: float | None
     still_since_ms: int | None
     expires_ms: int | None
-    reason: Literal["NO_COMMIT", "NO_END", "END_BELOW_COMMIT", "COMMIT_FELL", "READ_APART", None]
+    reason: Literal[
+        "NO_COMMIT",
+        "NO_END",
+        "END_BELOW_COMMIT",
+        "COMMIT_FELL",
+        "READ_APART",
+        "LITE_TOPIC",
+        None,
+    ]
 
 
 class FindingsBegun(TypedDict):
@@ -1642,7 +1650,15 @@ class GroupQueueProgressRow(TypedDict):
     end_rate: float | None
     still_since_ms: int | None
     expires_ms: int | None
-    reason: Literal["NO_COMMIT", "NO_END", "END_BELOW_COMMIT", "COMMIT_FELL", "READ_APART", None]
+    reason: Literal[
+        "NO_COMMIT",
+        "NO_END",
+        "END_BELOW_COMMIT",
+        "COMMIT_FELL",
+        "READ_APART",
+        "LITE_TOPIC",
+        None,
+    ]
     unread_before: int | None
     unread_before_ms: int | None
     stored_ms: int | None

@@ -20,7 +20,12 @@ from rebalance_core.engine.ledger_pass import with_empty_events_if_missing
 from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.times import MINUTE_MS
 from rebalance_core.process.group_snapshots import topics_of_groups
-from rebalance_core.process.queue_progress import queue_progress, with_expiry, with_holders
+from rebalance_core.process.queue_progress import (
+    OF_LITE_TOPIC,
+    queue_progress,
+    with_expiry,
+    with_holders,
+)
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import MessageRetentionFact
@@ -53,6 +58,9 @@ def progress_evidence(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
         model = pc.fill_null(groups["message_model"], "")
         of_all = groups.filter(pc.equal(model, BROADCASTING))
         evidence["consumer_groups"] = of_all.select([*GROUP, "message_model"])
+    if "findings" in tables:
+        found = tables["findings"].select([*GROUP, "topic", "rule_id"])
+        evidence["findings"] = found.filter(pc.equal(found["rule_id"], OF_LITE_TOPIC))
     if "observed_facts" in tables:
         facts = tables["observed_facts"]
         evidence["observed_facts"] = facts.filter(pc.is_in(facts["kind"], pa.array(_KINDS)))

@@ -30,6 +30,7 @@ from rebalance_core.kernels.codes import encode
 from rebalance_core.kernels.segments import Bools, Ints, first_of_run, last_of_run, ranges
 from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.times import MINUTE_MS, STANDSTILL_MS
+from rebalance_core.model.verdicts import LITE_TOPIC
 
 Floats: TypeAlias = NDArray[np.float64]
 _QUEUE = ("topic", "broker_name", "queue_id")
@@ -41,6 +42,18 @@ value is not a drop.
 """
 _BEFORE_ALL = np.iinfo(np.int64).min
 _AFTER_ALL = np.iinfo(np.int64).max
+OF_LITE_TOPIC = "INGEST_LITE_TOPIC"
+"""The finding that a group reads a topic of type LITE."""
+_OF_COMMIT_AND_END = (
+    "unread",
+    "commit_rate",
+    "end_rate",
+    "still_since_ms",
+    "waits_since_ms",
+    "unread_before",
+    "unread_before_ms",
+)
+"""What a commit of the group on a lite topic's parent does not show."""
 
 
 class _Seen(NamedTuple):
@@ -104,8 +117,8 @@ def queue_progress(tables: Mapping[str, pa.Table], topics: pa.Table) -> pa.Table
     ones.
 
     Args:
-        tables: ``committed_offsets``, ``queue_offsets``, ``observed_facts`` and
-            ``consumer_groups``, where they exist.
+        tables: ``committed_offsets``, ``queue_offsets``, ``observed_facts``,
+            ``consumer_groups`` and ``findings``, where they exist.
         topics: the cluster, consumer_group and topic that groups read.
     """
     answers = _answers(tables)
@@ -140,7 +153,8 @@ def queue_progress(tables: Mapping[str, pa.Table], topics: pa.Table) -> pa.Table
         "stored_ms": pa.array(stored_ms, mask=stored_ms == _BEFORE_ALL),
     }
     rows = pa.table({name: columns[name] for name in SNAPSHOT_PROGRESS.column_names})
-    return _not_broadcasting(rows.cast(SNAPSHOT_PROGRESS.arrow_schema()), tables)
+    rows = rows.cast(SNAPSHOT_PROGRESS.arrow_schema())
+    return _not_broadcasting(_without_lite_topics(rows, tables), tables)
 
 
 def _of_each(of: Ints, some: Ints, wanted: Ints) -> tuple[Ints, Ints]:
@@ -504,6 +518,30 @@ def _together(parts: list[pa.Table], names: list[str], texts: tuple[str, ...]) -
     schema = pa.schema((n, pa.string() if n in texts else pa.int64()) for n in names)
     parts = [part.cast(schema) for part in parts]
     return pa.concat_tables(parts).combine_chunks() if parts else schema.empty_table()
+
+
+def _without_lite_topics(rows: pa.Table, tables: Mapping[str, pa.Table]) -> pa.Table:
+    """Return the rows, with `LITE_TOPIC` instead of the figures in those of lite topics.
+
+    Clients commit on the queue ``%LMQ%$topic$lite topic`` (``LiteUtil.toLmqName``, 5.5), while the
+    queue's end counts the messages of all lite topics.
+    """
+    if "findings" not in tables or not len(rows):
+        return rows
+    found = tables["findings"]
+    found = found.filter(pc.equal(found["rule_id"].cast(pa.string()), OF_LITE_TOPIC))
+    found = found.filter(pc.is_valid(found["consumer_group"]))
+    if not len(found):
+        return rows
+    lite = {*zip(*(found[name].to_pylist() for name in (*GROUP, "topic")), strict=True)}
+    keys = zip(*(rows[name].to_pylist() for name in (*GROUP, "topic")), strict=True)
+    is_lite = pa.array([key in lite for key in keys])
+    for name in (*_OF_COMMIT_AND_END, "reason"):
+        place = rows.column_names.index(name)
+        value = pa.scalar(LITE_TOPIC if name == "reason" else None, rows.schema.types[place])
+        changed = pc.if_else(is_lite, value, rows[name])
+        rows = rows.set_column(place, rows.schema.field(place), changed)
+    return rows
 
 
 def _not_broadcasting(rows: pa.Table, tables: Mapping[str, pa.Table]) -> pa.Table:

@@ -50,3 +50,19 @@ def test_a_queue_without_a_commit_states_why(
 ) -> None:
     text = explained(audited, "%RETRY%cg_order_sync/broker-c/0", capsys)
     assert "unread" not in text or "no file has" in text
+
+
+def test_a_lite_topic_is_not_explained_without_a_caveat(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "output"
+    case = Path(__file__).parent / "data" / "src-lite-topics"
+    assert main("audit", ["--collection", str(case), "--output", str(output)]) == 0
+    capsys.readouterr()
+    where = ["--group", "exclusiveGroup", "--queue", "chat_sessions/broker-a/0"]
+    words = ["--ledger", str(output), *where, "--at", "2026-05-26T02:00:00Z"]
+    assert main("explain", words) == 0
+    text = capsys.readouterr().out
+    assert "chat_sessions is of type LITE: which of its lite topics a client reads" in text
+    assert "unread unknown (the topic is of type LITE" in text
+    assert "has not advanced" not in text

@@ -49,7 +49,7 @@ from rebalance_core.model.flow_control import COUNT, SIZE, SPAN
 from rebalance_core.model.group_settings import CLIENT_REBALANCE
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.times import DAY_MS, MINUTE_MS, STANDSTILL_MS, utc
-from rebalance_core.model.verdicts import ERROR, INFO, WARNING, Severity
+from rebalance_core.model.verdicts import ERROR, INFO, LITE_TOPIC, WARNING, Severity
 from rebalance_core.protocol.shares import busiest_rate
 
 if TYPE_CHECKING:
@@ -311,7 +311,8 @@ def find_never_committed(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def _held(group: GroupSnapshot) -> list[GroupQueueProgressRow]:
-    """Return the rows of queues that a member holds at the end, by the ledger or by a dump.
+    """Return the rows of queues that a member holds at the end, by the ledger or by a dump, and
+    whose commits concern them: those of a topic of type LITE do not.
 
     A consumerProgress alone names the address of a queue's holder, and no client id.
     """
@@ -319,7 +320,9 @@ def _held(group: GroupSnapshot) -> list[GroupQueueProgressRow]:
     if not group.members:
         answers = newest_answers(group)
         held |= {queue for queue, answer in answers.items() if holder_address(answer)}
-    return [row for row in progress_rows(group) if queue_of(row) in held]
+    return [
+        row for row in progress_rows(group) if queue_of(row) in held and row["reason"] != LITE_TOPIC
+    ]
 
 
 def _holders(group: GroupSnapshot) -> dict[MessageQueue, str]:

@@ -251,6 +251,39 @@ def test_a_broadcasting_group_has_no_row() -> None:
     assert queue_progress(tables, topics).num_rows == 0
 
 
+def test_commit_and_end_of_a_lite_topic_show_nothing() -> None:
+    commits = [
+        named(queue, consumer_group=group, observed_ms=at, committed_offset=1, client_id=None)
+        for queue in (QUEUES[0], QUEUES[3])
+        for group in GROUPS
+        for at in (0, 900_000)
+    ]
+    ends = [
+        named(queue, observed_ms=at, min_offset=0, max_offset=high, head_cached=None)
+        for queue in (QUEUES[0], QUEUES[3])
+        for at, high in ((1, 5), (900_000, 9))
+    ]
+    finding = dict.fromkeys(ALL_TABLES["findings"].column_names)
+    finding |= {"cluster": "c", "consumer_group": "g", "topic": "T", "severity": "INFO"}
+    finding |= {"rule_id": "INGEST_LITE_TOPIC", "summary": "", "evidence": {}}
+    tables = {
+        "committed_offsets": table_of("committed_offsets", commits),
+        "queue_offsets": table_of("queue_offsets", ends),
+        "findings": table_of("findings", [finding, finding | {"consumer_group": None}]),
+    }
+    topics = pa.table([["c"], ["g"], ["T"]], ["cluster", "consumer_group", "topic"])
+    rows = {
+        (row["consumer_group"], row["topic"]): row
+        for row in queue_progress(tables, topics).to_pylist()
+    }
+    lite = rows.pop(("g", "T"))
+    assert (lite["committed"], lite["end_offset"], lite["reason"]) == (1, 9, "LITE_TOPIC")
+    figures = ("unread", "commit_rate", "end_rate", "still_since_ms", "waits_since_ms")
+    assert {lite[name] for name in (*figures, "unread_before")} == {None}
+    assert {(row["unread"], row["reason"]) for row in rows.values()} == {(8, None)}
+    assert all(row["still_since_ms"] is not None for row in rows.values())
+
+
 def test_the_holder_is_the_one_member_that_holds_it_at_the_end() -> None:
     commits = [
         named(queue, consumer_group="g", observed_ms=1, committed_offset=1, client_id=None)
