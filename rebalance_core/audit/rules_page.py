@@ -76,8 +76,8 @@ NOT_SEEN = (
         "`consumerStatus -s` (stacks), two minutes apart",
     ),
     (
-        "messages skipped because of their tags, or a filter that passes none: never a cause of "
-        "COMMIT_STANDS_STILL",
+        "messages skipped because of their tags, or by a filter that passes none (it never causes "
+        "COMMIT_STANDS_STILL)",
         "offsets advance as if a client had read them: a pull of which nothing passes the broker's "
         "filter has status NO_MATCHED_MSG, and with an empty cache the client commits its "
         "`nextBeginOffset` (`correctTagsOffset`, 4.9.7 to 5.5.0); otherwise a message in the cache "
