@@ -191,7 +191,7 @@ def broker_outages(
     *,
     heard_to_the_end: bool,
 ) -> dict[str, tuple[BrokerOutage, ...]]:
-    """Return the outages of more than a minute, including current ones, by broker.
+    """Return the outages, including current ones, by broker.
 
     Args:
         events: BROKER_UP and BROKER_DOWN of one cluster.
@@ -234,14 +234,14 @@ def broker_outages(
 
 
 def _ended(rows: Iterable[BrokerEventsRow], flaps: set[tuple[int, int]]) -> Iterator[BrokerOutage]:
-    """Yield a broker's outages of more than a minute, given its events in order."""
+    """Yield a broker's outages that ended, given its events in order."""
     down_ms: int | None = None
     for row in rows:
         if row["event_type"] == BROKER_DOWN:
             down_ms = row["event_ms"] if down_ms is None else down_ms
         elif row["event_type"] == BROKER_UP and down_ms is not None:
             span = (down_ms, row["event_ms"])
-            if span[1] - span[0] > MINUTE_MS and span not in flaps:
+            if span not in flaps:
                 yield BrokerOutage(*span, REMOVED)
             down_ms = None
 

@@ -20,7 +20,7 @@ from rebalance_core.audit.group_snapshot import (
 from rebalance_core.audit.offsets import Offsets, messages
 from rebalance_core.audit.topic_settings import last_topics, readable_queues
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.times import utc
+from rebalance_core.model.times import MINUTE_MS, utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING, Severity
 
 if TYPE_CHECKING:
@@ -80,16 +80,17 @@ def find_down(
     rows = [row for row in of_groups if row["rule_id"] == DOWN.rule_id and row["consumer_group"]]
     by_broker = grouped(rows, lambda row: row["broker_name"])
     for broker, of_broker in sorted(outages.items()):
-        last = of_broker[-1]
+        last, long = of_broker[-1], tuple(filter(_is_long, of_broker))
         if last.up_ms is not None:
-            yield _was_down(broker, of_broker)
+            if long:
+                yield _was_down(broker, long)
             continue
         lost = [row["evidence"] for row in by_broker.get(broker, ())]
         queues = sum(int(evidence["queues"]) for evidence in lost)
         counted = [int(evidence["behind"]) for evidence in lost if evidence["behind"] != UNKNOWN]
         behind = sum(counted) if counted else None
         severity: Severity = ERROR if not last.planned else WARNING if behind else INFO
-        before = "" if len(of_broker) == 1 else f" Before: {_times(of_broker[:-1])}."
+        before = "" if len(long) == 1 else f" Before: {_times(long[:-1])}."
         what = f"{plural(queues, 'queue')} of {plural(len(lost), 'group')} cannot be read"
         yield Finding(
             f"{broker} is down{_since(last)}: {last.evidence}. {what}"
@@ -98,13 +99,19 @@ def find_down(
                 "queues": queues,
                 "groups": len(lost),
                 "behind": UNKNOWN if behind is None else behind,
-                "outages": len(of_broker),
+                "outages": len(long),
             },
             severity=severity,
             broker_name=broker,
             first_ms=last.down_ms,
             remedy=TAKEN_OUT if last.planned else None,
         )
+
+
+def _is_long(outage: BrokerOutage) -> bool:
+    """Return True for an outage of more than a minute, or one that goes on."""
+    down_ms, up_ms = outage.down_ms, outage.up_ms
+    return up_ms is None or down_ms is None or up_ms - down_ms > MINUTE_MS
 
 
 def _was_down(broker: str, outages: tuple[BrokerOutage, ...]) -> Finding:

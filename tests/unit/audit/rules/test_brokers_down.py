@@ -11,6 +11,7 @@ from rebalance_core.audit.cluster_snapshot import cluster_rows
 from rebalance_core.audit.coverage import Coverage
 from rebalance_core.audit.findings import run_rules
 from rebalance_core.audit.group_snapshot import BrokerOutage, GroupSnapshot, facts_by_kind
+from rebalance_core.audit.rules.brokers_down import find_down
 from tests.unit.audit.snapshots import (
     commit,
     end,
@@ -99,7 +100,10 @@ def test_an_expected_broker_that_the_cluster_s_list_lacks() -> None:
 def test_an_outage_that_ended() -> None:
     (one,) = outages(UP, DOWN, turn("UP", 565))
     assert (one.down_ms, one.up_ms) == (ms(500), ms(565))
-    assert outages(UP, DOWN, turn("UP", 560)) == ()
+    (short,) = outages(UP, DOWN, turn("UP", 560))
+    assert [*find_down({B: (short,)}, ())] == []  # the page has it; it is no finding
+    (found,) = find_down({B: (short, one)}, ())
+    assert (found.severity, found.evidence) == ("WARNING", {"outages": 1})
     flap = turn("DOWN", 500, "EXPIRED"), turn("UP", 580)
     assert outages(UP, *flap) == ()  # BROKER_FLAPS
     restarted = fact("BROKER_STARTED", 570, broker_name=B)
