@@ -48,7 +48,7 @@ class ReceiveWait:
     """The waits for messages of one broker, while nothing comes at the others and all clients
     select alike.
 
-    A receive is taken to return all that wait; `longest_ms` also knows those that do not.
+    A receive is taken to return all that wait: clients alone know how many it may return.
 
     Attributes:
         own: readable queues of the topic on the broker.
@@ -111,29 +111,20 @@ class ReceiveWait:
         between = (self.others + 1) * self.topics - 1
         return max(0, ceil((between - self.calls + 1) / self.calls))
 
-    def longest_ms(
-        self, await_ms: int = MAX_AWAIT_MS, *, ahead: int = 0, batch: int = 1
-    ) -> int | None:
+    def longest_ms(self, await_ms: int = MAX_AWAIT_MS) -> int | None:
         """Return the longest wait if every call waits ``await_ms`` in vain; None if unbounded.
 
         Traffic at the other brokers ends calls early, so that the wait is shorter. Time that the
         application spends between two calls comes on top. In a round the broker is asked once for
-        each of its queues; what these receives do not take waits for the next round.
+        each of its queues; what these receives do not take waits for the next round, as long again.
 
         Args:
             await_ms: how long a call waits.
-            ahead: messages of the broker that are popped before it.
-            batch: messages that a receive returns at most.
 
         >>> ReceiveWait(own=4, others=4).longest_ms()
         80000
-        >>> ReceiveWait(own=1, others=2).longest_ms(ahead=1), ReceiveWait(4, 4).longest_ms(ahead=3)
-        (80000, 80000)
         """
-        if self.empty_calls is None:
-            return None
-        rounds = 1 + ahead // (batch * self.own)
-        return rounds * self.empty_calls * await_ms
+        return None if self.empty_calls is None else self.empty_calls * await_ms
 
     def within_ms(self, share: float, await_ms: int = MAX_AWAIT_MS) -> int:
         """Return within which time this share of the messages is asked for.
