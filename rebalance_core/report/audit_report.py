@@ -1,7 +1,7 @@
 """What the report page shows about an audit run, as plain values without Spark or files."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, TypedDict, TypeVar
@@ -418,13 +418,17 @@ def _timeline(
         stretch = OwnerSpan(row["from_ms"], row["to_ms"], row["client_id"], row["holders"])
         queues.setdefault(queue, []).append(stretch)
     in_order = sorted(epochs, key=lambda row: (row["from_ms"], row["epoch"]))
+    clients: dict[int | None, set[str]] = {}
+    for membership in memberships:
+        for number in (membership["from_epoch"], membership["to_epoch"]):
+            clients.setdefault(number, set()).add(membership["client_id"])
     return GroupTimeline(
         name[1],
         tuple(
             QueueHistory(*queue, tuple(queues[queue]))
             for queue in sorted(queues, key=queue_sort_key)
         ),
-        tuple(Cause(row["from_ms"], _named_cause(row, memberships)) for row in in_order),
+        tuple(Cause(row["from_ms"], _named_cause(row, clients)) for row in in_order),
         name[0],
     )
 
@@ -432,13 +436,17 @@ def _timeline(
 CLIENTS_OF_A_CAUSE = 2
 
 
-def _named_cause(epoch: "EpochsRow", memberships: "Sequence[MembershipsRow]") -> str:
-    """Return what began an epoch, with the clients that came, went or changed then."""
+def _named_cause(epoch: "EpochsRow", clients_of: Mapping[int | None, Collection[str]]) -> str:
+    """Return what began an epoch, with the clients that came, went or changed then.
+
+    Args:
+        epoch: the epoch.
+        clients_of: by epoch, the clients whose memberships begin or end with it.
+    """
     causes = ", ".join(epoch["causes"])
     if not {*GROUP_EVENTS}.intersection(epoch["causes"]):
         return causes
-    number = epoch["epoch"]
-    clients = {r["client_id"] for r in memberships if number in (r["from_epoch"], r["to_epoch"])}
+    clients = clients_of.get(epoch["epoch"], ())
     if not clients:
         return causes
     named, more = sorted(clients)[:CLIENTS_OF_A_CAUSE], len(clients) - CLIENTS_OF_A_CAUSE
