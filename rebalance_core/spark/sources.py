@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import count
 from typing import Any, Protocol
 from urllib.parse import unquote
 
@@ -213,10 +214,12 @@ def addressable(table: Table, frame: DataFrame) -> DataFrame:
     """
     known = {*table.column_names, *TECHNICAL}
     taken = {name.lower() for name in frame.columns if name in known}
+    given = {name.lower() for name in frame.columns}
     names = []
     for number, name in enumerate(frame.columns):
         if name not in known and (name.lower() in taken or _NEEDS_QUOTES.search(name)):
-            name = f"_column_{number}"
+            name = next(name for n in count(number) if (name := f"_column_{n}") not in given)
+            given.add(name)
         names.append(name)
         taken.add(name.lower())
     return frame if names == frame.columns else frame.toDF(*names)

@@ -377,9 +377,11 @@ def test_hand_made_frames_are_conformed(spark: SparkSession) -> None:
 
 
 def test_unknown_columns_have_any_name(spark: SparkSession, tmp_path: Path) -> None:
-    """Spark takes a dot for a field, and does not tell `extra` from `EXTRA`."""
+    """Spark takes a dot for a field, and does not distinguish `extra` from `EXTRA`; the eighth
+    column is renamed.
+    """
     row = spark.createDataFrame([("c", 1, 1, "X")], "a STRING, b LONG, c LONG, d STRING")
-    unknown = ["Cluster", "EXTRA", "a.b", "a`b", "extra"]
+    unknown = ["Cluster", "EXTRA", "_column_7", "a.b", "a`b", "extra"]
     frame = row.select("*", *(sf.lit(name) for name in unknown)).toDF(
         "cluster", "event_ms", "sequence", "event_type", *unknown
     )
