@@ -230,6 +230,7 @@ CONCLUDED = (
         "a broker keeps resets",
         fields("group, topic, broker, queue_id: int, offset: int"),
     ),
+    DocumentFact("queues_changed", "a broker's log has other queues of the topic", fields("topic")),
     DocumentFact("group_connected", "a member of the group is registered"),
     DocumentFact("request_modes", "messageRequestMode.json was read whole"),
     DocumentFact(
@@ -398,6 +399,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
         "broker_topic",
         "lite_topic",
         "reset_kept",
+        "queues_changed",
     ),
     "registration": ("broker_registered", "broker_address", "broker_known"),
     "cluster_documents": (

@@ -122,6 +122,9 @@ class ClusterContext:
         redacted: client ids differ from those with which clients allocate queues, but keep their
             order.
         client_logs: a client's log was collected, of any group.
+        client_ends: until when the logs in each client's folder show what their clients do.
+        broker_turns: when brokers came or went, by time.
+        topic_turns: by topic, when its queues changed at any broker.
         lite_topics: topics of type LITE, with the source that states it.
         uncached: by broker, when it treats no message as cached.
     """
@@ -159,6 +162,9 @@ class ClusterContext:
     errors_ms: Mapping[str, int] = field(default_factory=dict)
     redacted: bool = False
     client_logs: bool = False
+    client_ends: Mapping[str, int] = field(default_factory=dict)
+    broker_turns: tuple[int, ...] = ()
+    topic_turns: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     lite_topics: Mapping[str, str] = field(default_factory=dict)
     uncached: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
 
@@ -263,6 +269,10 @@ class ClusterContext:
         ends = self.log_ends
         return bool(ends) and all(self.log_had_ended(place, at_ms) for place in ends)
 
+    def queue_turns(self, topics: Iterable[str]) -> set[int]:
+        """Return when queues of these topics came or went, with a topic or with a broker."""
+        return {*self.broker_turns}.union(*(self.topic_turns.get(topic, ()) for topic in topics))
+
     def error_of(self, source: str) -> int:
         """Return how far off the time may be that names the file of a source."""
         return self.errors_ms.get(file_of(source), 0) if self.errors_ms else 0
@@ -350,7 +360,16 @@ def cluster_context(
         ),
         lite_topics={p.values["topic"]: p.source for p in on_cluster if p.kind == "lite_topic"},
         uncached=_uncached(on_cluster, of_folders, history),
+        topic_turns=_topic_turns(on_cluster),
     )
+
+
+def _topic_turns(pieces: Iterable[ClusterEvidence]) -> dict[str, tuple[int, ...]]:
+    turns: dict[str, set[int]] = {}
+    for piece in pieces:
+        if piece.kind == "queues_changed" and piece.at_ms is not None:
+            turns.setdefault(piece.values["topic"], set()).add(piece.at_ms)
+    return {topic: tuple(sorted(of_topic)) for topic, of_topic in sorted(turns.items())}
 
 
 Moment = TypeVar("Moment", tuple[int, int], tuple[int, str])

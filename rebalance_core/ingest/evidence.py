@@ -24,6 +24,7 @@ from rebalance_core.ingest.parse.command_output import is_partial
 from rebalance_core.ingest.piece import Piece
 from rebalance_core.model.queue import RETRY_TOPIC_PREFIX, is_retry_topic, retry_topic
 from rebalance_core.model.system_groups import REVIVE_GROUP
+from rebalance_core.protocol.routes import PERM_READ
 
 if TYPE_CHECKING:
     from rebalance_core.ingest.evidence_types import (
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
         GroupEvidence,
         NoMembersValues,
         QueueProgressPiece,
+        TopicCreatedValues,
         TopicsEvidence,
+        TopicUpdatedValues,
     )
 
     Evidence: TypeAlias = Piece[str, Mapping[str, object]]
@@ -265,6 +268,8 @@ def evidence_of(
     if piece.kind == "offset_reset":
         # readers of a refused commit need it
         yield _of_cluster(piece, "reset_kept", piece.values)
+    if changes_queues(piece):
+        yield _of_cluster(piece, "queues_changed", {"topic": piece.key})
     if is_lite(piece):
         yield _of_cluster(piece, "lite_topic", {"topic": piece.key})
     if (
@@ -311,6 +316,23 @@ def is_lite(piece: Evidence) -> bool:
     return isinstance(attributes, Mapping) and any(
         attributes.get(name) == LITE for name in TYPE_ATTRIBUTES
     )
+
+
+def changes_queues(piece: Evidence) -> bool:
+    """Return True for a line of a broker's log since which members divide other queues.
+
+    A retry topic begins with its group, and each member reads it.
+    """
+    if not is_on_topic(piece) or is_retry_topic(piece.key):
+        return False
+    if piece.kind == "topic_updated":
+        return _readable(piece.values["old"]) != _readable(piece.values)
+    return piece.kind in ("topic_created", "topic_deleted")
+
+
+def _readable(values: TopicCreatedValues | TopicUpdatedValues) -> int:
+    """Return the number of queues that a topic's setup lets members read."""
+    return values["read"] if values["perm"] & PERM_READ else 0
 
 
 def _beats(piece: Evidence) -> bool:

@@ -1242,6 +1242,12 @@ class ResetKeptValues(TypedDict):
     offset: int
 
 
+class QueuesChangedValues(TypedDict):
+    """Values of queues_changed."""
+
+    topic: str
+
+
 class GroupConnectedValues(TypedDict):
     """Values of group_connected."""
 
@@ -1456,6 +1462,7 @@ ProxyLocalPiece: TypeAlias = Piece[Literal["proxy_local"], ProxyLocalValues]
 LiteTopicPiece: TypeAlias = Piece[Literal["lite_topic"], LiteTopicValues]
 ReviveProgressPiece: TypeAlias = Piece[Literal["revive_progress"], ReviveProgressValues]
 ResetKeptPiece: TypeAlias = Piece[Literal["reset_kept"], ResetKeptValues]
+QueuesChangedPiece: TypeAlias = Piece[Literal["queues_changed"], QueuesChangedValues]
 GroupConnectedPiece: TypeAlias = Piece[Literal["group_connected"], GroupConnectedValues]
 RequestModesPiece: TypeAlias = Piece[Literal["request_modes"], RequestModesValues]
 StoreCopiedPiece: TypeAlias = Piece[Literal["store_copied"], StoreCopiedValues]
@@ -1591,6 +1598,7 @@ ClusterEvidence: TypeAlias = (
     | BrokerTopicPiece
     | LiteTopicPiece
     | ResetKeptPiece
+    | QueuesChangedPiece
 )
 RegistrationEvidence: TypeAlias = BrokerRegisteredPiece | BrokerAddressPiece | BrokerKnownPiece
 ClusterDocumentsEvidence: TypeAlias = (

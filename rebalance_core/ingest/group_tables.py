@@ -226,7 +226,8 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
         findings += check_parameters(group, evidence, presence, strategies, context, languages)
     proxied = {client for client, mode in modes.items() if mode == PROXY_REBALANCE}
     if not _all_broadcast(events, group_row):
-        findings += assumed_awake(group, names, presence, context, proxied)
+        topics = _subscribed(events)
+        findings += assumed_awake(group, names, presence, context, proxied, topics)
         if strategies.group != group_row.get("strategy"):
             findings += assumed_of_departed(group, evidence, presence, strategies, context, proxied)
     stated = _versions(on_group, modes) | timeline.versions

@@ -22,7 +22,12 @@ from rebalance_core.ingest.collection import (
     PROXY_LOG,
     Collection,
 )
-from rebalance_core.ingest.coverage import PAUSE_MS, coverage_rows, span_of_heads
+from rebalance_core.ingest.coverage import (
+    CLIENT_PAUSE_MS,
+    PAUSE_MS,
+    coverage_rows,
+    span_of_heads,
+)
 from rebalance_core.ingest.events.broker_timeline import broker_tables
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.evidence_table import REFUSED
@@ -34,8 +39,9 @@ from rebalance_core.ingest.group_tables import rejected_row, tables_of
 from rebalance_core.ingest.log_parts import log_parts
 from rebalance_core.ingest.parse.encodings import decoded
 from rebalance_core.ingest.parse.log_lines import ServerClock
-from rebalance_core.ingest.rows import Tables
+from rebalance_core.ingest.rows import Event, Tables
 from rebalance_core.ingest.strangers import set_apart
+from rebalance_core.model.events import BROKER_EVENTS, OBSERVED
 from rebalance_core.model.times import HOUR_MS
 
 if TYPE_CHECKING:
@@ -124,6 +130,11 @@ class WholeCluster:
         context = replace(context, client_clocks=clocks.clients, errors_ms=clocks.errors)
         whole = whole_refusals(read)
         tables = broker_tables(pieces, context)
+        context = replace(
+            context,
+            client_ends=_client_ends(files, read, assumed),
+            broker_turns=_broker_turns(tables["cluster_events"]),
+        )
         tables["observed_facts"] = cluster_facts(files, read, pieces, context)
         tables["findings"] = [
             *tables.get("findings", []),
@@ -136,6 +147,32 @@ class WholeCluster:
         tables["rejected"] = [rejected_row(piece) for piece in rejected]
         keyed = KeyedEvidence(context, apart.names, frozenset(whole), timed.shifts, clocks)
         return cls(keyed, (*read, *apart.strangers), tables)
+
+
+def _broker_turns(rows: Iterable[Event]) -> tuple[int, ...]:
+    """Return when brokers came or went while logs cover them."""
+    turns = {
+        row["event_ms"]
+        for row in rows
+        if row["event_type"] in BROKER_EVENTS and row.get("detail") != OBSERVED
+    }
+    return tuple(sorted(turns))
+
+
+def _client_ends(
+    collection: Collection, stats: Iterable[FileStats], assumed: Assumptions
+) -> dict[str, int]:
+    """Return by folder until when its clients' logs cover: their last line, and the pause that a
+    client which runs may make.
+    """
+    counted = {file_stats.name: file_stats for file_stats in stats}
+    ends: dict[str, int] = {}
+    for file in collection.files:
+        if file.kind == CLIENT_LOG and file.name in counted:
+            span = span_of_heads(file, counted[file.name], collection, assumed)
+            if span is not None:
+                ends[file.place] = max(span[1] + CLIENT_PAUSE_MS, ends.get(file.place, 0))
+    return ends
 
 
 def given_groups(collection: Collection) -> tuple[dict[str, ConsumerGroupsGiven], list[Unread]]:

@@ -107,3 +107,15 @@ def test_of_other_clients_logs_the_members_without_one_are_named() -> None:
     assert some.keys() == all_kept.keys() == {"payment-service", "ledger-service"}
     assert not_suspended(stripped("timing")) == {None: ""}  # one line for all groups
     assert not not_suspended(whole("nightly"))
+
+
+def test_members_without_a_log_are_named_where_queues_alone_changed() -> None:
+    """A broker of go-java left and returned while its Go members, which write no log, stayed."""
+    assert not_suspended(whole("go-java")).keys() == {"g-hash", "g-mix", "g-ord"}
+    files = Files.of("shared-later")
+    dropped = [path for path in files.kept if path.startswith(f"{OF_CLIENTS}p1/")]
+    for path in dropped:
+        files.drop(path)
+    assert dropped
+    assert not_suspended(audit(files)) == {"orders-app": "10.0.0.1@app"}  # its topic got queues
+    assert not not_suspended(whole("shared-later"))

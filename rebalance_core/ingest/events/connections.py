@@ -127,9 +127,14 @@ class ProcessNames:
         index = bisect_right(mentions, self._context.time_of(piece), key=lambda mention: mention[0])
         return mentions[max(index - 1, 0)][1]
 
-    def logged(self, client_id: str, at_ms: int) -> bool:
-        """Return whether a log of the client was collected that names it by that moment."""
-        return self._named_ms.get(client_id, at_ms + 1) <= at_ms
+    def logged(self, client_id: str) -> tuple[int, int] | None:
+        """Return from when to when its own log shows what the client does: from the first line that
+        names it; None: no log does.
+        """
+        since_ms = self._named_ms.get(client_id)
+        if since_ms is None:
+            return None
+        return since_ms, self._context.client_ends.get(self._places[client_id], since_ms)
 
     def is_alone(self, piece: Evidence) -> bool:
         """Return whether the process has no second member of the group, as far as it shows."""

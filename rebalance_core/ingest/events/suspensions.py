@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Sequence
+from math import inf
 from typing import TYPE_CHECKING, TypeAlias
 
 from rebalance_core.ingest.cluster_context import ClusterContext
@@ -109,11 +111,12 @@ def assumed_awake(
     presence: Presence,
     context: ClusterContext,
     proxied: Collection[str],
+    topics: Iterable[str],
 ) -> list[Finding]:
-    """Return a finding if members without a collected log had to divide the queues again.
+    """Return a finding if members whose logs do not show it had to divide the queues again.
 
     Only a client's own log shows that it was suspended: such a member runs no pass, so it keeps
-    its queues and takes no others. Without a change of members there is nothing to divide. If no
+    its queues and takes no others. While members and queues stay, there is nothing to divide. If no
     client's log was collected at all, `file_findings` has the finding for all groups at once.
 
     Args:
@@ -122,26 +125,26 @@ def assumed_awake(
         presence: the presence of its members.
         context: the cluster.
         proxied: clients behind proxies, which run no pass.
+        topics: its members subscribe.
     """
     if not context.client_logs:
         return []
-    turns = {
+    of_members = (
         turn
         for memberships in presence.memberships.values()
         for _, *span in memberships
         for turn in span
         if turn is not None
-    }
+    )
+    turns = sorted({*of_members} | context.queue_turns(topics))
     unlogged = sorted(
         client_id
         for client_id, memberships in presence.memberships.items()
         if client_id not in proxied
         and any(
-            since + STARTING_MS < turn
-            and (until is None or turn < until)
-            and not names.logged(client_id, turn)
+            _next_unlogged(turns, since + STARTING_MS, names.logged(client_id))
+            < (inf if until is None else until)
             for _, since, until in memberships
-            for turn in turns
         )
     )
     if not unlogged:
@@ -151,11 +154,21 @@ def assumed_awake(
     return [
         finding(
             "INGEST_ASSUMED",
-            f"No log of {members} of {group} was collected ({shown}), and only a client's own log "
-            "shows its suspension: none is assumed. If one was suspended while members came or "
-            "left, the past owners shown here are wrong.",
+            f"Members of {group} came or left, or its queues changed, while no collected log shows "
+            f"what {members} did ({shown}), and only a client's own log shows its suspension: none "
+            "is assumed. If one was suspended then, the past owners shown here are wrong.",
             "Nothing unless these clients call suspend(); then collect their logs.",
             consumer_group=group,
             evidence={"suspended members without a log": "none", "clients": shown},
         )
     ]
+
+
+def _next_unlogged(turns: Sequence[int], after_ms: int, logged: tuple[int, int] | None) -> float:
+    """Return the first of the sorted moments after this one that is not in the stretch which a
+    client's log covers; infinity: all are.
+    """
+    index = bisect_right(turns, after_ms)
+    if logged is not None and index < len(turns) and logged[0] <= turns[index]:
+        index = max(index, bisect_right(turns, logged[1]))
+    return turns[index] if index < len(turns) else inf

@@ -3,6 +3,7 @@
 import pyarrow as pa
 
 from rebalance_core.contracts.fact_declaration import CLUSTER, GROUP, TOPIC
+from rebalance_core.ingest.cluster_context import ClusterContext, cluster_context
 from rebalance_core.ingest.collection import BROKER_LOG, CollectedFile
 from rebalance_core.ingest.fact import Unread
 from rebalance_core.ingest.file_reader import FileReader
@@ -56,3 +57,33 @@ def test_a_connection_to_a_proxy_hides_none_to_the_broker() -> None:
     )
     of_proxy = [(part, line) for part, _, line in shown(proxied, own)]
     assert of_proxy == [(GROUP, 1), (GROUP, 2), (TOPIC, 2), (CLUSTER, 2)]
+
+
+def test_lines_since_which_members_divide_other_queues_are_about_the_cluster_too() -> None:
+    def config(topic: str, queues: int, perm: str = "RW-") -> str:
+        return (
+            f"TopicConfig [topicName={topic}, readQueueNums={queues}, writeQueueNums={queues}, "
+            f"perm={perm}, topicFilterType=SINGLE_TAG, topicSysFlag=0, order=false]"
+        )
+
+    def updated(topic: str, old: str, new: str) -> str:
+        return f"2026-11-20 08:00:01 INFO main - update topic config, old:[{old}] new:[{new}]"
+
+    lines = (
+        updated("t", config("t", 4), config("t", 8)),
+        updated("t", config("t", 8), config("t", 8, "R--")),
+        updated("t", config("t", 8), config("t", 8, "-W-")),
+        updated("%RETRY%g", config("%RETRY%g", 1), config("%RETRY%g", 2)),
+    )
+    reader = FileReader(CollectedFile("broker.log", BROKER_LOG, "b"), "UTC", ("b",))
+    pieces = list(reader.read_lines(pa.array(lines), 0))
+    found = [p for p in pieces if not isinstance(p, Unread)]
+    assert len(found) == len(pieces)
+    assert [p.source for p in found if p.part == TOPIC] == [f"broker.log:{n}" for n in (1, 2, 3, 4)]
+    of_cluster = [p for p in found if p.part == CLUSTER]
+    assert [(p.source, p.values) for p in of_cluster] == [
+        (f"broker.log:{n}", {"topic": "t"}) for n in (1, 3)
+    ]
+    context = cluster_context(of_cluster, ClusterContext("c", 0, 9), (), {}, {})
+    assert context.queue_turns(["t"]) == {of_cluster[0].at_ms}
+    assert not context.queue_turns(["others"])
