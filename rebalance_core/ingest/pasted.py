@@ -131,8 +131,8 @@ def undressed(text: str) -> str:
     r"""Return a pasted text without a terminal's colours, the marks of a quote or a code block, and
     the shell's prompts around a JSON document.
 
-    >>> undressed("> #ClientId\\n> a@1\\n"), undressed("$ cat x.json\\n{}\\n$ ")
-    ('#ClientId\\na@1\\n', '{}\\n')
+    >>> undressed("> #ClientId\n> a@1\n"), undressed("$ cat x.json\n{}\n$ ")
+    ('#ClientId\na@1\n', '{}\n')
     """
     lines = _COLOUR.sub("", text).replace("\xa0", " ").splitlines(keepends=True)
     filled = [line for line in lines if line.strip()]
