@@ -88,7 +88,7 @@ def parse_broker_metrics(text: str, source: str) -> list[Fact | Unread]:
     for number, line in enumerate(lines, 1):
         where = f"{source}:{number}"
         if number == cut_at:
-            why = Unreadable(fact.UNPARSABLE_LINE, f"{CUT_OFF}the end of its last line")
+            why = Unreadable(fact.UNPARSABLE_LINE, f"{CUT_OFF}before the end of its last line")
             results.append(fact.unread(where, line, why))
             continue
         named = _NAME.match(line)

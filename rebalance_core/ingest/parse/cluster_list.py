@@ -6,7 +6,9 @@ from rebalance_core.ingest import fact
 from rebalance_core.ingest.fact import Fact, Unread, Unreadable
 from rebalance_core.ingest.parse.column_names import filled
 from rebalance_core.ingest.parse.command_output import (
+    FIRST_ROW,
     Line,
+    cut_off,
     foreign,
     marked,
     read_lines,
@@ -69,6 +71,8 @@ def parse_cluster_list(text: str, source: str) -> list[Fact | Unread]:
     results = read_lines(output.lines, table.read)
     if not table.headed:
         results = list(unheaded(results, output.others))
+    elif not (results or output.others):
+        results = [cut_off(source, output.lines, FIRST_ROW)]
     return marked([*results, *output.others])
 
 
@@ -97,6 +101,7 @@ class _BrokerTable:
         brokers = HeadedTable(line.text, _BROKERS)
         if not totals and not brokers.has(*_BROKERS):
             raise foreign(line, "clusterList")
+        whole(line)
         self._totals, self._brokers = totals, None if totals else brokers
 
     def _broker(self, line: Line, table: HeadedTable) -> Fact:

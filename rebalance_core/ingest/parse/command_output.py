@@ -53,7 +53,7 @@ def rejoined(text: str) -> str | None:
     """Return an output with the lines rejoined that a terminal wrapped; None: it wrapped none.
 
     Lines as long as the longest line go on in the next. Each stays at the number where it begins:
-    blank lines stand for those that were joined to it.
+    blank lines stand for those that were joined to it. An output without a last line end has none.
     """
     lines = [line.rstrip("\r") for line in text.split("\n")]
     width = max(map(len, lines))
@@ -66,7 +66,8 @@ def rejoined(text: str) -> str | None:
         whole.append([])
         whole[begin].append(line)
         goes_on = len(line) == width
-    return "\n".join(map("".join, whole))
+    joined = "\n".join(map("".join, whole))
+    return joined if text.endswith("\n") else joined.rstrip("\n")
 
 
 _ALIGNED = "\t  "
@@ -175,20 +176,22 @@ def whole(line: Line) -> str:
         Unreadable: the output ends inside the line, or it is broken.
     """
     if not line.whole:
-        raise Unreadable(UNPARSABLE_LINE, "the output ends inside this row")
+        raise Unreadable(UNPARSABLE_LINE, f"{CUT_OFF}inside a row")
     if line.broken:
         raise Unreadable(UNPARSABLE_LINE, "the line holds control or broken characters")
     return line.text
 
 
-CUT_OFF = "is cut off: it ends before "
+CUT_OFF = "is cut off: it ends "
 """How the refusal of a truncated output begins."""
+FIRST_ROW = "its first row"
+"""What a table lacks that ends with its header."""
 
 
 def cut_off(source: str, lines: list[Line], missing: str) -> Unread:
     """Return the refusal of an output that lacks the end that every complete output has."""
     last = lines[-1].text if lines else ""
-    return unread(source, last, Unreadable(UNPARSABLE_DOCUMENT, f"{CUT_OFF}{missing}"))
+    return unread(source, last, Unreadable(UNPARSABLE_DOCUMENT, f"{CUT_OFF}before {missing}"))
 
 
 def stray(line: Line) -> Unreadable:

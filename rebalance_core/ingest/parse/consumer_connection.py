@@ -104,9 +104,9 @@ def parse_consumer_connection(text: str, source: str) -> list[Fact | Unread]:
     silent = any(isinstance(piece, Stated) and piece.kind == "no_output" for piece in output.others)
     if silent and text.strip():
         # a JVM's standard error is included, but the refusal that follows it is not
-        others = [cut_off(source, output.lines, f"{_LAST_GROUP_LINE}:")]
+        others = [cut_off(source, output.lines, _LAST_GROUP_LINE)]
     if table.lacks_end and not others:
-        others.append(cut_off(source, output.lines, f"{_LAST_GROUP_LINE}:"))
+        others.append(cut_off(source, output.lines, _LAST_GROUP_LINE))
     if not table.headed:
         return [*unheaded(refused, output.others), *others]
     refused += table.torn_members()

@@ -201,7 +201,7 @@ class _Client:
 
     def _head(self, line: Line) -> None:
         columns = _QUEUE | (_OFFSET if self._read[-1] == _OFFSETS else _INFO)
-        table = HeadedTable(line.text, columns)
+        table = HeadedTable(whole(line), columns)
         if any(map(_PADDING.search, table.titles)):
             raise Unreadable(UNPARSABLE_LINE, "rows follow the header on its line")
         if table.has(*columns):

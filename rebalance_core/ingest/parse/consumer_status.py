@@ -127,6 +127,7 @@ class _List:
     def read(self, line: Line) -> Fact | None:
         text = line.text.strip()
         if text.startswith("#Index") and "#ConsumerRunningInfoFile" in text:
+            whole(line)
             self.headed = True
             return None
         if text in _VERDICTS:

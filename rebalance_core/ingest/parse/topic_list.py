@@ -31,6 +31,7 @@ def parse_topic_list(text: str, source: str) -> list[Fact | Unread]:
     def read(line: Line) -> Fact | None:
         nonlocal headed
         if line.text.startswith("#Cluster Name") and "#Consumer Group" in line.text:
+            whole(line)
             headed = True
             return None
         if line.text.startswith("#"):

@@ -6,7 +6,9 @@ from rebalance_core.ingest import fact
 from rebalance_core.ingest.fact import Fact, Unread, Unreadable
 from rebalance_core.ingest.parse.column_names import is_truncated
 from rebalance_core.ingest.parse.command_output import (
+    FIRST_ROW,
     Line,
+    cut_off,
     foreign,
     marked,
     read_lines,
@@ -70,6 +72,7 @@ def parse_topic_status(text: str, source: str, *, time_zone: tzinfo = UTC) -> li
             headed = HeadedTable(line.text, _STATUS | {_UPDATED: _TIME})
             if not headed.has(*_STATUS):
                 raise foreign(line, "topicStatus")
+            whole(line)
             table = headed
             return None
         if line.text.startswith(_TPS):
@@ -80,7 +83,9 @@ def parse_topic_status(text: str, source: str, *, time_zone: tzinfo = UTC) -> li
         return _queue(line, table, time_zone)
 
     results = read_lines(output.lines, read)
-    if table is not None and not table.padded:
+    if table is not None and not (results or output.others):
+        results = [cut_off(source, output.lines, FIRST_ROW)]
+    elif table is not None and not table.padded:
         results = refused_rows(results, "queue_offsets", ("broker_name",), output.lines)
     return marked([*(results if table else unheaded(results, output.others)), *output.others])
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from rebalance_core.ingest.fact import Unread
 from rebalance_core.ingest.parse.cluster_list import parse_cluster_list
 from rebalance_core.ingest.parse.server_config import parse_server_config
 from rebalance_core.ingest.parse.topic_list import parse_topic_list
@@ -81,6 +82,16 @@ def test_what_is_left_of_a_header_is_none(lost: int) -> None:
                 continue  # only the columns behind those that are read
             refused = codes(parse_cluster_list(f"{torn}\n{row}\n", "f"))
             assert refused in (["WRONG_FILE", "UNPARSABLE_LINE"], ["UNPARSABLE_LINE"] * 2)
+
+
+def test_a_header_without_rows_was_cut() -> None:
+    """A whole one has a row each of a broker and a queue; a half header has lost its columns."""
+    for text, parse in ((V4, parse_cluster_list), (TOPIC_STATUS_TEXT, parse_topic_status)):
+        header = text.partition("\n")[0]
+        (refused,) = parse(f"{header}\n", "f")
+        assert isinstance(refused, Unread)
+        assert refused.message == "is cut off: it ends before its first row"
+        assert codes(parse(header, "f")) == ["UNPARSABLE_LINE"]
 
 
 def test_every_recording() -> None:

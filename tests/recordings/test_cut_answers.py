@@ -1,0 +1,63 @@
+"""Answers of mqadmin that end inside a line, as a full disk leaves them."""
+
+from pathlib import Path
+from shutil import copytree
+
+import pytest
+
+from rebalance_core.ingest.collection import identify
+from rebalance_core.ingest.evidence import Evidence
+from rebalance_core.ingest.fact import Unread
+from rebalance_core.ingest.file_reader import FileReader, FileStats
+from tests.recordings.audited import audit_folder
+
+DATA = Path(__file__).parent / "data"
+ANSWERS = (
+    "broker-loss-4.9/collection/mqadmin/1795232174680-clusterList.txt",
+    "join-leave/collection/mqadmin/1795231765847-clusterList.txt",
+    "broker-loss-4.9/collection/mqadmin/1795232174562-topicStatus-TRADE.txt",
+    "nightly/collection/mqadmin/1795233095709-topicList.txt",
+    "broker-loss-4.9/collection/mqadmin/1795232296043-consumerStatus-GID_trade.txt",
+    "broker-loss-4.9/collection/mqadmin/1795232296042-consumerStatus-GID_trade/"
+    "172.16.7.3@32372#2486940284290.txt",
+)
+STEPS = 120
+
+
+def read(name: str, text: str) -> tuple[FileStats, list[Evidence]]:
+    file = identify(name.partition("/collection/")[2])
+    assert file is not None
+    reader = FileReader(file, "UTC", ())
+    pieces = [p for p in reader.read_document(text) if not isinstance(p, Unread)]
+    return reader.stats, [piece for piece in pieces if piece.kind != "dump"]
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_an_answer_that_ends_inside_a_line_is_whole_or_is_refused(name: str) -> None:
+    text = (DATA / name).read_text()
+    _, whole = read(name, text)
+    places = {*range(1, len(text), len(text) // STEPS), *range(len(text) - 60, len(text))}
+    for place in sorted(places):
+        if text[place - 1] != "\n":
+            stats, pieces = read(name, text[:place])
+            silent = not stats.partial and (stats.understood or not stats.rejected)
+            assert not silent or pieces == whole, place
+
+
+def test_rows_before_the_cut_are_kept() -> None:
+    name = ANSWERS[0]
+    text = (DATA / name).read_text()
+    stats, pieces = read(name, text[:-40])
+    brokers = [piece for piece in pieces if piece.kind == "broker"]
+    assert len(brokers) == text.count("\n") - 2
+    assert stats.partial == "is cut off: it ends inside a row"
+
+
+@pytest.mark.parametrize("left", [300, -40])
+def test_an_audit_with_cut_answers_is_not_green(left: int, tmp_path: Path) -> None:
+    folder = copytree(DATA / "join-leave" / "collection", tmp_path / "collection")
+    for file in folder.glob("mqadmin/*clusterList*"):
+        file.write_text(file.read_text()[:left])
+    errors = [row for row in audit_folder(folder)["findings"] if row["severity"] == "ERROR"]
+    assert [row["rule_id"] for row in errors] == ["COLLECTION_INCOMPLETE"]
+    assert "is cut off: it ends inside a row" in errors[0]["summary"]
