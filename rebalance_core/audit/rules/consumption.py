@@ -170,7 +170,8 @@ def find_falling_behind(group: GroupSnapshot) -> Iterator[Finding]:
         why += f" At these rates brokers delete messages unread from {utc(lost_ms)} on."
     yield Finding(
         f"{plural(len(rows), 'queue')} receive {arrive:.3g} messages a second and the group reads "
-        f"{leave:.3g}: {messages(unread)} unread, at most {messages(before)} at {utc(since_ms)} "
+        f"{leave:.3g}: {messages(unread)} unread, up from "
+        f"{f'at most {before:,}' if before else 'none'} at {utc(since_ms)} "
         f"({listed(_names(rows), 5)}).{why}",
         {
             "queues": listed(_names(rows)),
@@ -184,7 +185,7 @@ def find_falling_behind(group: GroupSnapshot) -> Iterator[Finding]:
         severity=WARNING if soon or (cause and cause.certain) else None,
         first_ms=since_ms,
         shown_ms=max(row["committed_ms"] or 0 for row in rows),
-        remedy=cause.remedy if cause else None,
+        remedy=(cause.remedy if cause else None) or (size.remedy if size else None),
     )
 
 
@@ -249,6 +250,16 @@ class _Size(NamedTuple):
             return f"{who}not even a member for each of {plural(self.queues, 'queue')} keeps up."
         most = f"{plural(self.queues, 'queue')} allow{'s' if self.queues == 1 else ''} at most"
         return f"{who}{self.needed} members keep up, without a spare ({most} {self.queues})."
+
+    @property
+    def remedy(self) -> str | None:
+        """Return what to do where no number of members keeps up; None: the rule's remedy."""
+        if self.behind < self.members or self.needed is not None:
+            return None
+        return (
+            "Make the listener faster or give it more threads, or create more queues and then add "
+            "consumers: with the queues that there are, no number of consumers keeps up."
+        )
 
     @property
     def evidence(self) -> dict[str, object]:

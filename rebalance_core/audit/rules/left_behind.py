@@ -359,7 +359,9 @@ LEFTOVER = Rule(
 OFFLINE = Rule(
     "OFFLINE_WITH_LAG",
     WARNING,
-    "The group has offsets, messages arrive, and no member is online to read them.",
+    "The group has offsets, messages arrive, and no member is online to read them. INFO if it "
+    "lacked members for less than a minute (a restart), if no commit is known from when they left, "
+    "or if they may run unlisted.",
     "epochs (EMPTY), committed_offsets, queue_offsets, QUEUE_PROGRESS",
     "Start its consumers; messages are lost when they expire (fileReservedTime). Before you "
     "delete the group, make sure that none of its clients runs: this collection does not show "

@@ -300,8 +300,11 @@ def test_a_group_that_reads_less_than_comes_falls_behind() -> None:
     (one,) = findings_of(FALLS, group)
     assert severities(FALLS, group) == ["INFO"]
     assert "receive 1 messages a second and the group reads 0.125" in one.summary
-    assert "710 messages unread, at most 10 messages" in one.summary
+    assert "710 messages unread, up from at most 10 at 2026" in one.summary
     assert progress_of(group).word == "FALLS_BEHIND"
+    group = held([commit(0, 20, at=100), *commits[1:]], [end(0, 20, at=100), end(0, 820, at=900)])
+    (one,) = findings_of(FALLS, group)
+    assert "710 messages unread, up from none at 2026" in one.summary
 
 
 def falling(
@@ -334,6 +337,7 @@ def test_a_group_that_falls_behind_states_how_many_members_would_do() -> None:
     assert f"Its member reads 0.8 a second; {goes_on}2 members keep up, without" in one.summary
     assert "(4 queues allow at most 4)" in one.summary
     assert one.evidence["members_needed"] == 2
+    assert one.remedy is None
     two = falling(dict.fromkeys(range(4), 0.4), "x", "y", come=0.8)
     assert f"Each of 2 reads 0.8 a second; {goes_on}4 members keep up" in two.summary
 
@@ -369,6 +373,7 @@ def test_no_number_of_members_reads_a_queue_faster_than_a_single_one() -> None:
     one = falling(dict.fromkeys(range(4), 0.2), "x")
     assert "not even a member for each of 4 queues keeps up" in one.summary
     assert one.evidence["members_needed"] == "more than queues"
+    assert (one.remedy or "").startswith("Make the listener faster")
 
 
 def test_where_a_single_member_is_slow_more_members_are_no_answer() -> None:
