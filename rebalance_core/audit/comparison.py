@@ -33,7 +33,7 @@ from rebalance_core.audit.proxied_observations import proxied_members
 from rebalance_core.audit.rewritten_ids import divides_by_hashes, rewritten
 from rebalance_core.audit.subjects import CAUSES, gap_of, logs_gap
 from rebalance_core.audit.subscriptions import assigned_members
-from rebalance_core.audit.topic_settings import unreadable_topics
+from rebalance_core.audit.topic_settings import unlogged_deletion, unreadable_topics
 from rebalance_core.audit.unasked_brokers import unasked_brokers
 from rebalance_core.audit.unowned_queues import (
     UnansweredRound,
@@ -216,7 +216,7 @@ def _compare_with_ledger(
         if _is_contradiction(group, prediction, difference, unknown_queues)
     )
     still = [difference for difference in explained if difference.at_ms >= start_ms]
-    verdict, reason = _verdict(still, changes) or _agreement(round_, prediction)
+    verdict, reason = _verdict(group, still, changes) or _agreement(round_, prediction)
     at_ms = agreed_ms or newest
     return ComparisonResult(
         verdict, reason, len(observed), at_ms, start_ms, explained, unsettled=unsettled
@@ -392,7 +392,7 @@ def _torn_before(group: GroupSnapshot, observed: list[Observation], start_ms: in
 
 
 def _verdict(
-    still: list[Difference], changes: list[EpochsRow]
+    group: GroupSnapshot, still: list[Difference], changes: list[EpochsRow]
 ) -> tuple[verdicts.Verdict, str] | None:
     """Return the verdict and reason from differences or changes in the last round, or None."""
     if any(not difference.cause for difference in still):
@@ -400,7 +400,7 @@ def _verdict(
     if still:
         return verdicts.UNSTABLE, still[0].cause
     if changes:
-        return verdicts.UNSTABLE, _event(min(changes, key=lambda epoch: epoch["from_ms"]))
+        return verdicts.UNSTABLE, _event(group, min(changes, key=lambda epoch: epoch["from_ms"]))
     return None
 
 
@@ -415,8 +415,13 @@ def _agreement(round_: list[Observation], prediction: Prediction) -> tuple[verdi
     return verdicts.UNKNOWN, verdicts.NO_DUMP
 
 
-def _event(epoch: EpochsRow) -> str:
-    return f"{listed(epoch['causes'])} at {utc(epoch['from_ms'])}"
+def _event(group: GroupSnapshot, epoch: EpochsRow) -> str:
+    dated_to_file = any(
+        row["event_ms"] == epoch["from_ms"] and unlogged_deletion(row) is not None
+        for row in group.tables["topics"]
+    )
+    at = "by" if dated_to_file else "at"
+    return f"{listed(epoch['causes'])} {at} {utc(epoch['from_ms'])}"
 
 
 def _changes_between(start_ms: int, end_ms: int, group: GroupSnapshot) -> list[EpochsRow]:

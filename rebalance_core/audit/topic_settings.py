@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rebalance_core.audit.group_snapshot import GroupSnapshot, known_topics
+from rebalance_core.ingest.fact import file_of
 from rebalance_core.model.events import TOPIC_DELETED
 from rebalance_core.model.queue import is_retry_topic
 
@@ -50,6 +51,16 @@ def perm_of(row: GroupTopicsRow) -> int:
 def is_deleted(row: GroupTopicsRow) -> bool:
     """Return True for the row of a deletion."""
     return row["event_type"] == TOPIC_DELETED
+
+
+def unlogged_deletion(row: GroupTopicsRow) -> str | None:
+    """Return the file that lacks the topic if no log has its deletion; it is dated to the file, or
+    to the moment at which the broker's master changed.
+    """
+    source = row["source"]
+    if not is_deleted(row) or source is None or ".log" in source:
+        return None
+    return file_of(source)
 
 
 def configs(group: GroupSnapshot, topic: str) -> list[GroupTopicsRow]:

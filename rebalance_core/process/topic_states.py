@@ -21,7 +21,8 @@ def topic_states(cluster_events: pa.Table) -> pa.Table:
     broker.
 
     ``deleted_ms``: when it was deleted there last. ``source``: the source of the last event,
-    because a name server may still route a topic that a broker deleted.
+    because a name server may still route a topic that a broker deleted; null for a cluster-wide
+    deletion.
     """
     of_topics = pc.is_in(cluster_events["event_type"], pa.array(events.TOPIC_EVENTS))
     rows = cluster_events.filter(of_topics)
@@ -69,5 +70,6 @@ def _states(last: pa.Table, gone: Bools, gone_ms: Ints, deleted_ms: Ints) -> pa.
     columns = {name: last[name] for name in ("cluster", "topic", "broker_name")}
     columns |= {"event_ms": event_ms, "event_type": kind}
     columns |= {name: last[name] for name in _STATE}
+    columns["source"] = pc.if_else(pa.array(gone), None, last["source"])
     columns["deleted_ms"] = pa.array(deleted_ms, mask=deleted_ms == _NEVER)
     return pa.table(columns)

@@ -14,6 +14,7 @@ from rebalance_core.audit.subjects import MEMBERS, TOPICS
 from rebalance_core.audit.topic_settings import (
     is_deleted,
     last_topics,
+    unlogged_deletion,
 )
 from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import WARNING
@@ -62,8 +63,21 @@ def _finding(group: GroupSnapshot, topic: str, deleted: dict[str, int]) -> Findi
     rest = f"; {listed(kept, 3)} still has it" if kept else ""
     rest += f"; {listed(again, 3)} has it again, or its route includes it again" if again else ""
     back = group.members and len(again) == len(deleted)
+    unlogged = {
+        row["broker_name"]: file
+        for row in group.tables["topics"]
+        if row["topic"] == topic and (file := unlogged_deletion(row)) is not None
+    }
+    what = f"was deleted from {listed(sorted(deleted), 5)} at {utc(first)}"
+    if unlogged:
+        of_some = (
+            f" from {listed(sorted(unlogged), 5)}" if unlogged.keys() != deleted.keys() else ""
+        )
+        files = listed(sorted({*unlogged.values()}), 2)
+        what = f"was gone from {listed(sorted(deleted), 5)} by {utc(first)} "
+        what += f"({files}; no log shows its deletion{of_some})"
     return Finding(
-        f"{topic}, {who}, was deleted from {listed(sorted(deleted), 5)} at {utc(first)}{rest}.",
+        f"{topic}, {who}, {what}{rest}.",
         {"deleted_from": listed(sorted(deleted)), "still_on": listed(kept), "again": listed(again)},
         topic=topic,
         broker_name=next(iter(deleted)) if len(deleted) == 1 else None,

@@ -125,6 +125,8 @@ def plain_states(rows: list[Row]) -> list[Row]:
         own = [row for row in both if row.get("broker_name") == broker]
         deletions = [row["event_ms"] for row in both if row["event_type"] == events.TOPIC_DELETED]
         state = own[-1] | {name: both[-1][name] for name in ("event_ms", "event_type")}
+        if both[-1].get("broker_name") is None:
+            state["source"] = None  # the last event is another one's
         state["deleted_ms"] = max(deletions, default=None)
         states.append({name: state.get(name) for name in names})
     return states

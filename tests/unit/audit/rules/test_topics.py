@@ -4,6 +4,7 @@ from typing import Any
 
 from rebalance_core.audit.group_snapshot import GroupSnapshot
 from rebalance_core.model.events import TOPIC_DELETED, Event
+from rebalance_core.model.times import utc
 from tests.unit.audit.snapshots import (
     Row,
     end,
@@ -12,6 +13,7 @@ from tests.unit.audit.snapshots import (
     findings_of,
     join,
     leave,
+    ms,
     severities,
     snapshot_of,
     topic,
@@ -93,13 +95,29 @@ def test_retries_go_to_queues_that_no_member_reads() -> None:
 RULE = "TOPIC_GONE"
 
 
-def deleted(at: float, broker: str = "a") -> Event:
-    return event(TOPIC_DELETED, at, topic="T", broker_name=broker)
+def deleted(at: float, broker: str = "a", source: str | None = None) -> Event:
+    return event(TOPIC_DELETED, at, topic="T", broker_name=broker, source=source)
 
 
 def test_the_topic_of_a_member() -> None:
     (one,) = findings_of(RULE, snapshot_of(topic(), join("x"), deleted(100)))
     assert "T, subscribed by x, was deleted from a" in one.summary
+
+
+def test_a_deletion_that_only_a_file_shows_is_not_dated_to_it() -> None:
+    two, file = (topic(), topic(broker="b"), join("x")), "mqadmin/1-topicRoute-T.txt"
+    (one,) = findings_of(RULE, snapshot_of(*two, deleted(100, source=file)))
+    assert f"T, subscribed by x, was gone from a by {utc(ms(100))} ({file}; no log shows its " in (
+        one.summary
+    )
+    (one,) = findings_of(RULE, snapshot_of(*two, deleted(100, source="brokers/a/broker.log:7")))
+    assert f"was deleted from a at {utc(ms(100))}; b still" in one.summary
+    (one,) = findings_of(
+        RULE, snapshot_of(*two, deleted(100, source=file), deleted(200, "b", "b/broker.log:7"))
+    )
+    assert f"was gone from a, b by {utc(ms(100))} ({file}; no log shows its deletion from a)" in (
+        one.summary
+    )
 
 
 def test_the_topic_of_the_last_members() -> None:
