@@ -25,6 +25,7 @@ from rebalance_core.ingest.evidence import (
 from rebalance_core.ingest.fact import (
     STRAY_LINE,
     UNPARSABLE_DOCUMENT,
+    UNPARSABLE_LINE,
     WRONG_FILE,
     Fact,
     Stated,
@@ -140,6 +141,10 @@ LONGEST_COMMAND_MS = 10 * MINUTE_MS
 CLOCK_SLACK_MS = 2_000
 """Lines of several threads may be slightly out of order; a larger step back is a clock that was
 set."""
+_GLUED = re.compile(r"\S\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d{3})? (?:DEBUG|INFO|WARN|ERROR) ")
+"""The head of a second line within a line: two threads wrote at once, or a copy lost line ends."""
+SHORTEST_LINE = 30
+"""Date, level and thread take as much; a colour may precede a line's own head."""
 BROKEN_TEXT = re.compile("[\x00-\x08\x0a-\x1f\x7f\ufffd]")
 FIRST_LINE_LIMIT = 500
 CHANGED = "changed"
@@ -707,7 +712,7 @@ class FileReader:
                 self.stats.step_back(*steps.pop(0)[1:])
             unfinished = of_proxy and of_proxy.unfinished
             results = parser(text, source, clock)
-            if results:
+            if results or _GLUED.search(text, SHORTEST_LINE):
                 results = self._in_order(results, text, raw, source)
                 for piece in results:
                     if not isinstance(piece, Unread):
@@ -829,6 +834,9 @@ class FileReader:
             log_lines.SECOND_CHARACTERS :
         ].startswith(log_lines.LOCAL_MARK):
             self.stats.local_times += 1
+        if _GLUED.search(text, SHORTEST_LINE):
+            why = Unreadable(UNPARSABLE_LINE, "holds two lines that run together")
+            return (unread(source, raw, why),)
         if not BROKEN_TEXT.search(text):
             return results
         broken = Unreadable("BROKEN_TEXT", "holds control characters or is not UTF-8")

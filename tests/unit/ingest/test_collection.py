@@ -295,6 +295,19 @@ def test_broken_lines_are_rejected_one_by_one_and_the_rest_counts(folder: Path) 
     assert sorted(joined(done)) == ["<script>alert(1)</script>", "c1"]
 
 
+def test_two_lines_that_run_together_are_rejected(folder: Path) -> None:
+    """Neither is read: the name at the end of the first would go on with the second."""
+    log = folder / "brokers" / "a" / "broker.log"
+    start = "2026-11-21 11:28:53 INFO main - one thing"
+    ends = JOIN.format("c1").rstrip("\n")
+    log.write_text(f"{ends}{JOIN.format('c2')}{start}{JOIN.format('c3')}{JOIN.format('c4')}")
+    done = ingest_collection(folder)
+    issues = [row["issues"][0] for row in done.tables["rejected"]]
+    assert [issue["code"] for issue in issues] == ["UNPARSABLE_LINE"] * 2
+    assert "two lines that run together" in issues[0]["message"]
+    assert joined(done) == ["c4"]
+
+
 def test_a_line_of_ten_megabytes_is_read(folder: Path) -> None:
     log = folder / "brokers" / "a" / "broker.log"
     log.write_text("x" * 10_000_000 + "\n" + JOIN.format("y" * 10_000_000) + JOIN.format("c2"))
