@@ -201,7 +201,8 @@ JOBS: dict[str, Job] = dict(
             "read",
             job_options.ReadOptions,
             "show what a single file contains, such as a pasted answer from mqadmin or the "
-            "dashboard, a store or a log; exit 3 if something is wrong; never uses Spark",
+            "dashboard, a store or a log; exit 3 if a finding is above INFO, if mqadmin or a "
+            "request failed, or if an answer or store is incomplete; never uses Spark",
             "progress.txt",
             "--group orders - < pasted.txt",
         ),

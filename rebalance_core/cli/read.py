@@ -224,6 +224,7 @@ def _facts(name: str, pasted: PastedFile, shown: FileShown) -> dict[str, Any]:
     findings = [*shown.findings, *(f for group in shown.groups for f in group.findings)]
     wrong = bool(shown.error) or not shown.online or any(map(_is_wrong, findings))
     wrong = wrong or any(_is_refused(group, record["last_ms"]) for group in shown.groups)
+    wrong = wrong or _is_partial(pasted, shown)
     return {
         "file": name,
         "kind": file.kind,
@@ -239,9 +240,17 @@ def _facts(name: str, pasted: PastedFile, shown: FileShown) -> dict[str, Any]:
         "topics": [asdict(topic) for topic in shown.topics],
         "brokers": [asdict(broker) for broker in shown.brokers],
         "queue_ends": {"queues": shown.queues[0], "messages": shown.queues[1]},
-        "groups": [group.facts() for group in shown.groups],
-        "findings": list(shown.findings),
+        "groups": [
+            group.facts() | {"findings": [_dated(finding, pasted) for finding in group.findings]}
+            for group in shown.groups
+        ],
+        "findings": [_dated(finding, pasted) for finding in shown.findings],
     }
+
+
+def _is_partial(pasted: PastedFile, shown: FileShown) -> bool:
+    """Return True if parts of an answer or store are missing or were not understood."""
+    return bool(shown.record["rejected"]) and not pasted.file.is_log
 
 
 def _is_wrong(finding: "FindingsBegun") -> bool:
@@ -265,7 +274,8 @@ def _lines(pasted: PastedFile, shown: FileShown, shown_as: str) -> list[str]:
     if not shown.online:
         texts.append("the answer: no member of the group is online (CODE 206)")
     if len(shown.groups) <= GROUPS_SHOWN:
-        texts += [text for group in shown.groups for text in _group_texts(group, pasted)]
+        whole = not _is_partial(pasted, shown)
+        texts += [text for group in shown.groups for text in _group_texts(group, pasted, whole)]
     else:
         texts.append(f"it names {len(shown.groups):,} groups")
     if not shown.record["facts"] and not pasted.file.is_log and shown.online and not shown.error:
@@ -278,12 +288,31 @@ def _lines(pasted: PastedFile, shown: FileShown, shown_as: str) -> list[str]:
     for group in shown.groups:
         about = f"{group.consumer_group}: " if len(shown.groups) > 1 else ""
         findings += [(about, finding) for finding in group.findings]
-    words = {pasted.file.name: shown_as, **_UNNAMED}
+    words = {pasted.file.name: shown_as, **_UNNAMED, **_unknown_times(pasted)}
     texts = [_renamed(text, words) for text in texts]
     return [
         *(line for text in texts for line in _wrapped(text, 2)),
         *_finding_lines(findings, words),
     ]
+
+
+def _unknown_times(pasted: PastedFile) -> dict[str, str]:
+    """Return what replaces the time at which an answer was written here, if nothing dates it."""
+    if not pasted.undated:
+        return {}
+    written = utc(pasted.file.written_ms)
+    return {f" (dump of {written})": "", written: "an unknown time"}
+
+
+def _dated(finding: "FindingsBegun", pasted: PastedFile) -> dict[str, Any]:
+    """Return the finding without times that only show when an answer was written here."""
+    words = _unknown_times(pasted)
+    row: dict[str, Any] = {**finding, "summary": _renamed(finding["summary"], words)}
+    row["evidence"] = {name: _renamed(text, words) for name, text in finding["evidence"].items()}
+    for name in ("first_ms", "last_ms"):
+        if words and row[name] == pasted.file.written_ms:
+            row[name] = None
+    return row
 
 
 def _what(pasted: PastedFile) -> str:
@@ -336,7 +365,7 @@ def _cluster_texts(shown: FileShown) -> Iterator[str]:
         yield f"{counted(queues, 'queue')} with {counted(messages, 'message')} stored"
 
 
-def _group_texts(group: "GroupShown", pasted: PastedFile) -> Iterator[str]:
+def _group_texts(group: "GroupShown", pasted: PastedFile, whole: bool) -> Iterator[str]:
     if pasted.file.kind != ADMIN:
         committed = f", commits of {counted(group.committed, 'queue')}" * bool(group.committed)
         yield f"group {group.consumer_group}{committed}"
@@ -373,21 +402,21 @@ def _group_texts(group: "GroupShown", pasted: PastedFile) -> Iterator[str]:
         minutes = counted(refusal.minutes, "minute")
         yield f"{refusal.request} {refused} in {minutes} {span}: {refusal.reason}"
     if group.queues:
-        yield from _queue_texts(group)
+        yield from _queue_texts(group, "" if whole else " in the rows read")
 
 
-def _queue_texts(group: "GroupShown") -> Iterator[str]:
+def _queue_texts(group: "GroupShown", where: str) -> Iterator[str]:
     topics = sorted({queue.topic for queue in group.queues})
     holders = Counter(queue.client for queue in group.queues if queue.client)
     held = ", ".join(f"{client} ({count})" for client, count in sorted(holders.items()))
     without = len(group.queues) - holders.total()
     parts = [f"held by {held}"] * bool(held) + [f"{without} without a holder"] * bool(without)
     who = f": {', '.join(parts)}" if group.with_clients else "; no column names holders (-s true)"
-    yield f"{counted(len(group.queues), 'queue')} of {', '.join(topics)}{who}"
+    yield f"{counted(len(group.queues), 'queue')} of {', '.join(topics)}{where}{who}"
     unread = [queue for queue in group.queues if queue.unread > 0]
     total = sum(queue.unread for queue in unread)
     if not total:
-        yield "no queue has unread messages"
+        yield f"no queue{where} has unread messages"
         return
     unread.sort(key=lambda queue: -queue.unread)
     texts = [f"{o.topic} {o.broker_name}:{o.queue_id} {o.unread:,}" for o in unread[:QUEUES_SHOWN]]

@@ -103,6 +103,8 @@ class PastedFile(Collection):
         path: where.
         shown: how messages name it.
         of_dashboard: it is an answer of the dashboard or console, in JSON.
+        undated: nothing shows when an answer was given or a store copied; the time that it was
+            written here is taken, which is later.
         group_unsure: the name of a list of members has a group, or a group and a broker: nothing
             shows where the first ends.
     """
@@ -110,6 +112,7 @@ class PastedFile(Collection):
     path: Path = Path()
     shown: str = ""
     of_dashboard: bool = False
+    undated: bool = False
     group_unsure: bool = False
 
     @property
@@ -295,7 +298,9 @@ class _Recognition:
         written_ms = file.written_ms or self.written_ms
         empty = not results and PurePath(file.name).name in self.shown
         return _score(results) or int(empty), replace(
-            pasted, files=(replace(file, written_ms=written_ms, newest=True),)
+            pasted,
+            files=(replace(file, written_ms=written_ms, newest=True),),
+            undated=not file.written_ms,
         )
 
     @cached_property
@@ -325,6 +330,7 @@ class _Recognition:
         """Return the answer with the names of the queried objects, if known."""
         file = pasted.file
         command, argument, *client = file.arguments
+        undated = not file.written_ms
         file = replace(file, written_ms=file.written_ms or self.written_ms)
         of_dashboard = dashboard_answer(command, self._whole, file.name)
         results = of_dashboard or ADMIN_PARSERS[command](self._whole, file.name)
@@ -352,6 +358,7 @@ class _Recognition:
             files=(file,),
             dumped_brokers=brokers,
             of_dashboard=of_dashboard is not None,
+            undated=undated,
             group_unsure=unsure,
         )
 
@@ -376,10 +383,12 @@ class _Recognition:
 
     def _group_of_progress(self, argument: str, results: Iterable[Fact | Unread]) -> str:
         """Return the group of a list of queues; empty: the list has all groups."""
-        queues = [fact for fact in answers(results) if fact.kind == "queue_progress"]
+        topics = [
+            fact.values["topic"] for fact in answers(results) if fact.kind == "queue_progress"
+        ]
         if argument in EVERYTHING:
-            return UNNAMED_GROUP if queues else ""
-        topic = queues[0].values["topic"] if queues else ""
+            return (_group_of_retries(topics) or UNNAMED_GROUP) if topics else ""
+        topic = topics[0] if topics else ""
         return group_of_rows(argument, with_clients=True, topic=topic)
 
     def _why_not(self) -> str:
@@ -416,6 +425,22 @@ def _reason(refusal: Unread) -> str:
 
 def _is_of_client(results: Iterable[Fact | Unread]) -> bool:
     return any(fact.kind == "client" for fact in answers(results))
+
+
+def _group_of_retries(topics: Iterable[str]) -> str:
+    """Return the group whose retry topic a group's list of queues has; empty: it has none, or also
+    retry topics of pops, whose names end in a topic's.
+
+    >>> _group_of_retries(["%RETRY%g", "T"]), _group_of_retries(["%RETRY%g_T", "T"])
+    ('g', '')
+    """
+    topics = {*topics}
+    retries = {topic for topic in topics if is_retry_topic(topic)}
+    if len(retries) != 1:
+        return ""
+    group = retries.pop().removeprefix(RETRY_TOPIC_PREFIX)
+    of_pops = any(group.endswith((f"_{topic}", f"+{topic}")) for topic in topics)
+    return "" if of_pops else group
 
 
 def _group_of_client(results: Iterable[Fact | Unread]) -> str:

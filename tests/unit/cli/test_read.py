@@ -40,7 +40,7 @@ HEAD = (
 WRITTEN_S = 1_800_000_000
 """When every file of these tests was written."""
 STORE = '{\n  "offsetTable":{\n    "T@g":{0:1,1:2}\n  }\n}\n'
-END = "\nConsume TPS: 0.28\nConsume Diff Total: 1600\nConsume Inflight Total: 0\n"
+END = "\nConsume TPS: 0.28\nConsume Diff Total: {}\nConsume Inflight Total: 0\n"
 ROW = "{}  {}  {}  {}  {}  {}  {}  0  2024-05-06 01:59:57\n"
 
 
@@ -50,7 +50,8 @@ def progress(*rows: tuple[str, int, int, int, str]) -> str:
         ROW.format("T", broker, queue, end, commit, holder, end - commit)
         for broker, queue, end, commit, holder in rows
     ]
-    return HEAD + "".join(lines) + END
+    total = sum(end - commit for _, _, end, commit, _ in rows)
+    return HEAD + "".join(lines) + END.format(total)
 
 
 N_A = progress(
@@ -128,6 +129,32 @@ def test_queues_without_a_holder_and_their_difference(reading: Reading) -> None:
     )
     code, text = reading.text(reading.file("held.txt", HELD))
     assert (code, "100 messages unread in 1 queue: T broker-a:1 100" in text) == (0, True)
+
+
+def test_an_answer_without_a_time_is_not_dated_to_its_file(reading: Reading) -> None:
+    path = reading.file("pasted.txt", N_A)
+    _, text = reading.text(path)
+    assert "broker-b:0-1 of T: no holder, 1,600 messages behind." in text
+    _, facts = reading.facts(path)
+    (finding,) = facts["files"][0]["groups"][0]["findings"]
+    assert finding["first_ms"] is None
+    assert "2027-01" not in text + json.dumps(facts)
+    _, text = reading.text(reading.file("1714960800000-consumerProgress-s-G.txt", N_A))
+    assert "no holder (dump of 2024-05-06 02:00:00Z)" in text
+
+
+def test_a_cut_answer_is_no_verdict_on_the_group(reading: Reading) -> None:
+    read = "".join(
+        ROW.format("%RETRY%G", broker, 0, 7, 7, "10.0.0.1", 0)
+        for broker in ("broker-a", "broker-b")
+    )
+    code, text = reading.text(reading.file("cut.txt", HEAD + read))
+    assert code == 3
+    assert "consumerProgress G parts of it were not understood: is cut off" in text
+    assert "2 queues of %RETRY%G in the rows read: held by 10.0.0.1 (2)" in text
+    assert "no queue in the rows read has unread messages" in text
+    code, text = reading.text(reading.file("whole.txt", HEAD + read + END.format(0)))
+    assert (code, "no queue has unread messages" in text) == (0, True)
 
 
 def test_where_no_queue_has_a_holder_the_group_may_be_read_otherwise(reading: Reading) -> None:
