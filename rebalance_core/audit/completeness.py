@@ -14,11 +14,10 @@ from rebalance_core.audit.group_snapshot import (
     listed,
     plural,
 )
-from rebalance_core.ingest.fact import shown
+from rebalance_core.ingest.fact import CUT_OFF, shown
 from rebalance_core.ingest.foreign_lists import OF_OTHERS, OFFSETS_OF_OTHERS
-from rebalance_core.ingest.parse.command_output import CUT_OFF
 from rebalance_core.ingest.parse.config_stores import ROCKSDB_V2
-from rebalance_core.ingest.strangers import OF_ANOTHER, OF_BROKER, OF_CLUSTER, OUTDATED
+from rebalance_core.ingest.strangers import OF_ANOTHER, OF_BROKER, OF_CLUSTER, OF_SEVERAL, OUTDATED
 from rebalance_core.model import verdicts
 from rebalance_core.model.times import HOUR_MS, MINUTE_MS, utc
 
@@ -204,7 +203,7 @@ def missing_dumps(group: ClusterSnapshot) -> Iterator[Finding]:
             )
 
 
-LEFT_OUT = (OF_ANOTHER, OF_BROKER, OF_CLUSTER, OF_OTHERS, OFFSETS_OF_OTHERS, OUTDATED)
+LEFT_OUT = (OF_ANOTHER, OF_BROKER, OF_SEVERAL, OF_CLUSTER, OF_OTHERS, OFFSETS_OF_OTHERS, OUTDATED)
 """How the reasons of files that were set apart begin."""
 
 
@@ -217,8 +216,8 @@ def files_not_read(rows: Iterable[NotReadFact]) -> Iterator[Finding]:
         cut = CUT_OFF in details["why"]
         of_others = details["why"].startswith(LEFT_OUT)
         read = "cut" if cut else "" if of_others or details["lines"] == "0" else "read"
-        like = details["looks_like"], read, "left out" if of_others else ""
-        alike.setdefault((details["what"], place, *like), []).append(row)
+        kind = "" if cut else details["looks_like"], read, "left out" if of_others else ""
+        alike.setdefault((details["what"], place, *kind), []).append(row)
     for (what, place, looks_like, read, left_out), files in sorted(alike.items()):
         details = files[0]["details"]
         names = listed((row["source"] for row in files), 3)
@@ -239,9 +238,10 @@ def files_not_read(rows: Iterable[NotReadFact]) -> Iterator[Finding]:
         why = f"; {it} begins {shown(details['first_line'])}" if read else f": {details['why']}"
         if read == "cut":
             why = f": {it} {details['why'].removeprefix(CUT_OFF.partition(': ')[0] + ': it ')}"
+        like = f", like {looks_like}" if looks_like else ""
         evidence = {"files": listed(row["source"] for row in files), "why": details["why"]}
         yield _incomplete(
-            f"{subject} {how}{why}{f', like {looks_like}' if looks_like else ''}",
+            f"{subject} {how}{why}{like}",
             evidence,
             broker_name=files[0]["broker_name"],
             remedy=_remedy(details["why"]) if left_out else COLLECT_AGAIN,
@@ -252,6 +252,8 @@ def _remedy(why: str) -> str:
     """Return what to do about a file that was left out."""
     if why.startswith((OF_ANOTHER, OUTDATED)):
         return ASK_AGAIN
+    if why.startswith(OF_SEVERAL):
+        return OWN_LOG
     return OTHER_FOLDER if why.startswith(OF_BROKER) else OTHER_CLUSTER
 
 
@@ -261,6 +263,7 @@ COLLECT_AGAIN = (
 )
 ASK_AGAIN = "Run the command again, and keep each answer under the name of its subject and time."
 OTHER_CLUSTER = "Collect each cluster into its own folder, with its own collection.toml."
+OWN_LOG = "Replace it with the log of the folder's own broker; each broker's has its own folder."
 OTHER_FOLDER = "Move it to its own broker's folder, and copy the file that belongs here."
 
 

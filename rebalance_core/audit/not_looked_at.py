@@ -6,7 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from rebalance_core.audit.completeness import LEFT_OUT
 from rebalance_core.audit.group_snapshot import listed, plural
+from rebalance_core.ingest.file_reader import OF_OTHER_COMMAND
 from rebalance_core.model.times import MINUTE_MS, utc
 
 if TYPE_CHECKING:
@@ -54,12 +56,21 @@ def not_looked_at(rows: Iterable[CoverageRow]) -> str:
             f"{host} from {utc(from_ms)} to {utc(to_ms)}" for host, from_ms, to_ms in _holes(logs)
         ]
     parts += [what for role, what in _LOGS.items() if not any(r["role"] == role for r in rows)]
-    broken = [row for row in rows if not row["complete"]]
-    if broken:
-        parts.append(
-            f"the missing parts of {plural(len(broken), 'file')} that cannot be read to the end"
-        )
+    parts += _files(row["note"] or "" for row in rows if not row["complete"])
     return f"Not examined: {'; '.join(parts)}."
+
+
+def _files(notes: Iterable[str]) -> Iterator[str]:
+    """Yield how many files were set apart, are answers of other commands, and lack their ends."""
+    reasons = [note.partition(": ")[2] for note in notes]
+    apart = sum(why.startswith(LEFT_OUT) for why in reasons)
+    of_others = sum(why.startswith(OF_OTHER_COMMAND) for why in reasons)
+    if apart:
+        yield f"{plural(apart, 'file')} set apart"
+    if of_others:
+        yield f"{plural(of_others, 'answer')} of commands that are not read"
+    if broken := len(reasons) - apart - of_others:
+        yield f"the missing parts of {plural(broken, 'file')} that cannot be read to the end"
 
 
 def _edges(begins: Mapping[str, int], ends: Mapping[str, int], last_ms: int) -> str:

@@ -290,7 +290,9 @@ def _add_not_read(
     broker = file.place if file.name.startswith(BROKERS) else None
     broker = broker if folder is None else folder.broker_name
     more = {"name": file.place} if file.kind == NAMESRV_LOG else {}
-    _spanning(rows, "NOT_READ", context, file.name, {"what": what, **more, **details}, broker)
+    about = {"what": what, **more, **details}
+    rows.add("NOT_READ", context.start_ms, file.name, about, broker_name=broker, by_source=True)
+    rows.rows[-1]["last_ms"] = context.end_ms
 
 
 def name_server(collection: Collection, place: str) -> str:

@@ -311,14 +311,18 @@ def _proxy(name: str, parts: tuple[str, ...], size: int) -> CollectedFile | None
     return None
 
 
+ANSWER_SUFFIX = re.compile(r"\.(?:txt|json|log|out)$", re.IGNORECASE)
+"""What the name of an answer ends with; a share of Windows may write it in capitals."""
+
+
 def _admin(name: str, parts: tuple[str, ...], size: int) -> CollectedFile | None:
-    stem = re.sub(r"\.(?:txt|json|log|out)$", "", parts[1])
+    stem = ANSWER_SUFFIX.sub("", parts[1])
     command = _ADMIN.match(stem)
     if command is None or len(parts) > 3:
         return None
     arguments: tuple[str, ...] = (command["command"], unescaped(command["arguments"] or ""))
     if len(parts) == 3:
-        arguments = (*arguments, client_id_of(re.sub(r"\.txt$", "", parts[2])))
+        arguments = (*arguments, client_id_of(re.sub(r"(?i)\.txt$", "", parts[2])))
     return CollectedFile(name, ADMIN, "", size, int(command["ms"]), arguments)
 
 

@@ -14,9 +14,9 @@ _PREFIX = re.compile(
     r"(?:(?:Copy(?: \(\d{1,4}\))?|Kopie|Copie|Copia) (?:of|von|de) )+", re.IGNORECASE
 )
 _BACKUP = re.compile(r"(?:~|\.(?:bak|old|orig|save|backup))+$", re.IGNORECASE)
-_NUMBERED = re.compile(r"(?<=\.)(txt|json)\.\d{1,3}$")
+_NUMBERED = re.compile(r"(?<=\.)(txt|json)\.\d{1,3}$", re.IGNORECASE)
 """wget's second download; a number after ``.log`` is a rotation's."""
-_EXTENSION = re.compile(r"(?:\.(?:txt|json|jsonl|log|out|gz))+$")
+_EXTENSION = re.compile(r"(?:\.(?:txt|json|jsonl|log|out|gz))+$", re.IGNORECASE)
 
 
 def original_part(part: str) -> str:

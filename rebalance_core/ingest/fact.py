@@ -78,6 +78,9 @@ BAD_ENTRY = "BAD_ENTRY"
 WRONG_FILE = "WRONG_FILE"
 """The text is readable, but is a different file than this parser reads."""
 
+CUT_OFF = "is cut off: it ends "
+"""How the refusal of a truncated file begins."""
+
 RAW_LIMIT = 2_000
 """Characters of the refused text that are kept: enough to recognise it, never a whole file."""
 

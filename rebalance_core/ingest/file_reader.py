@@ -136,6 +136,7 @@ ADMIN_PARSERS: dict[str, DocumentParser] = {
 }
 ZONED_COMMANDS = ("consumerProgress", "consumerStatus", "topicStatus")
 
+OF_OTHER_COMMAND = "is the output of a command that ingest does not read"
 LONGEST_COMMAND_MS = 10 * MINUTE_MS
 """A dump's time is its command's start, so it may print what happened during the run."""
 CLOCK_SLACK_MS = 2_000
@@ -866,9 +867,7 @@ class FileReader:
                 )
                 zone = {"time_zone": read_at}
         if parser is None:
-            why = Unreadable(
-                "UNKNOWN_COMMAND", ("is the output of a command that ingest does not read")
-            )
+            why = Unreadable("UNKNOWN_COMMAND", OF_OTHER_COMMAND)
             results: list[Fact | Unread] = [unread(name, name, why)]
             yield from self._addressed(results, 0)
             yield from of_document(self.file, results, self.brokers)

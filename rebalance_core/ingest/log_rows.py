@@ -75,15 +75,16 @@ class FactRows:
         client_id: str | None = None,
         merge: Merge | None = None,
         alike: tuple[str, ...] = (),
+        by_source: bool = False,
     ) -> None:
         """Add a statement; `merge` joins details that do not distinguish two things, where those
-        named in `alike` are equal.
+        named in `alike` are equal; with `by_source` those of two sources are two rows.
         """
         declared = FACT_KINDS[kind]
         texts = {name: as_text(value) for name, value in (details or {}).items()}
         what = tuple((name, texts[name]) for name in (alike if merge else sorted(texts)))
         moment = at_ms if declared.repeated == MOMENTS else None
-        key = (kind, topic, broker_name, queue_id, client_id, what, moment)
+        key = (kind, topic, broker_name, queue_id, client_id, what, moment, source * by_source)
         row = self._open.get(key)
         ended = row is not None and at_ms - row["last_ms"] > declared.apart_ms
         if row is None or (declared.repeated == EPISODES and ended):

@@ -12,6 +12,7 @@ from pathlib import Path, PurePath
 from rebalance_core.ingest.assumptions import Assumptions
 from rebalance_core.ingest.collection import (
     ADMIN,
+    ANSWER_SUFFIX,
     BROKER_LOG,
     CLIENT_LOG,
     EVERYTHING,
@@ -245,7 +246,7 @@ class _Recognition:
             file = identify(name, self.size)
             if file is not None and file.kind != GIVEN_GROUPS:
                 yield file
-        stem = re.sub(r"\.(?:txt|json|log|out)$", "", parts[-1])
+        stem = ANSWER_SUFFIX.sub("", parts[-1])
         for command in ADMIN_PARSERS:
             begin, word, end = stem.partition(command)
             if word and not begin[-1:].isalpha() and not end[:1].isalpha():

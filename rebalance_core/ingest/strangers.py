@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 FILE_OF_ANOTHER = "FILE_OF_ANOTHER"
 """Code of a file that was read and set apart."""
 OF_BROKER, OF_CLUSTER, OF_ANOTHER = "it is of broker", "it is of cluster", "it is an answer about"
+OF_SEVERAL = "it holds the logs of"
 OUTDATED = "it repeats"
 """The first words of its message."""
 
@@ -237,7 +238,9 @@ def _of_other_brokers(collection: Collection, on_cluster: list[ClusterEvidence])
         own = _own_name(folder, logs.get(folder, {}), directory.known_brokers)
         for log, names in logs.get(folder, {}).items() if own else ():
             mixed = len(names & directory.known_brokers) > 1  # no line shows whose it is
-            if mixed or own not in names:
+            if mixed:
+                by_file[log] = f"{OF_SEVERAL} {' and '.join(sorted(names))}"
+            elif own not in names:
                 by_file[log] = _says(names, own)
         copies = stores.get(folder, {})
         shows_own = any(own in names for names in copies.values())

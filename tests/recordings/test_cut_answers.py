@@ -60,4 +60,20 @@ def test_an_audit_with_cut_answers_is_not_green(left: int, tmp_path: Path) -> No
         file.write_text(file.read_text()[:left])
     errors = [row for row in audit_folder(folder)["findings"] if row["severity"] == "ERROR"]
     assert [row["rule_id"] for row in errors] == ["COLLECTION_INCOMPLETE"]
-    assert "is cut off: it ends inside a row" in errors[0]["summary"]
+    assert errors[0]["summary"].startswith("3 files of clusterList")
+    assert errors[0]["summary"].endswith("are cut off: the first ends inside a row.")
+
+
+def test_each_cut_answer_is_counted_and_its_end_named(tmp_path: Path) -> None:
+    """Of answers with equal refusals, too, and of JSON, which is no wrong format for being cut."""
+    folder = copytree(DATA / "slave" / "collection", tmp_path / "collection")
+    lists = sorted(folder.glob("mqadmin/*consumerConnection-ledger*"))[-4:]
+    route = max(folder.glob("mqadmin/*topicRoute*"))
+    for file in (*lists, route):
+        text = file.read_text()
+        file.write_text(text[: len(text) // 2])
+    found = [r["summary"] for r in audit_folder(folder)["findings"] if "cut off" in r["summary"]]
+    of_lists, of_route = sorted(found, key=lambda summary: "topicRoute" in summary)
+    assert of_lists.startswith("4 files of consumerConnection")
+    assert of_lists.endswith("are cut off: the first ends before ConsumeFromWhere.")
+    assert of_route.endswith("is cut off: it ends before its JSON does.")

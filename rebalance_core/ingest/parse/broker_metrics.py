@@ -6,7 +6,6 @@ from typing import NamedTuple, TypeAlias
 
 from rebalance_core.ingest import fact
 from rebalance_core.ingest.fact import Fact, Unread, Unreadable
-from rebalance_core.ingest.parse.command_output import CUT_OFF
 from rebalance_core.ingest.parse.java_numbers import INT_MAX
 from rebalance_core.ingest.parse.java_text import MS_MAX, whole
 from rebalance_core.model.queue import POP_RETRY_MARKS, retry_topic
@@ -88,7 +87,7 @@ def parse_broker_metrics(text: str, source: str) -> list[Fact | Unread]:
     for number, line in enumerate(lines, 1):
         where = f"{source}:{number}"
         if number == cut_at:
-            why = Unreadable(fact.UNPARSABLE_LINE, f"{CUT_OFF}before the end of its last line")
+            why = Unreadable(fact.UNPARSABLE_LINE, f"{fact.CUT_OFF}before the end of its last line")
             results.append(fact.unread(where, line, why))
             continue
         named = _NAME.match(line)

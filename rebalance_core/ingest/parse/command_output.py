@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from rebalance_core.ingest.fact import (
+    CUT_OFF,
     STRAY_LINE,
     UNPARSABLE_DOCUMENT,
     UNPARSABLE_LINE,
@@ -182,8 +183,6 @@ def whole(line: Line) -> str:
     return line.text
 
 
-CUT_OFF = "is cut off: it ends "
-"""How the refusal of a truncated output begins."""
 FIRST_ROW = "its first row"
 """What a table lacks that ends with its header."""
 

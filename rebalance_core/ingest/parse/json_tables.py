@@ -37,6 +37,10 @@ _TOKEN = re.compile(
     r"|(?P<word>true|false|null)"
     r"|(?P<end>\Z))"
 )
+_UNFINISHED = re.compile(
+    rf'[ \t\r\n]*+(?:"{_PLAIN}*+(?:\\.{_PLAIN}*+)*+\\?|t|tr|tru|f|fa|fal|fals|n|nu|nul|-)?'
+)
+"""What is left of a document that ends inside a string, a word or a number, or between them."""
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)", re.DOTALL)
 # What IOUtils.replaceChars of fastjson 1.2 writes, and the escaped slash of JSON.
 _ESCAPED = dict(zip("btnvfr\"'\\/", "\b\t\n\v\f\r\"'\\/", strict=True)) | {
@@ -164,6 +168,9 @@ class _Reader:
         return _ESCAPED[code]
 
     def _mistake(self, what: str) -> Unreadable:
+        rest = self._text[self._position :]
+        if self._text.strip() and _UNFINISHED.fullmatch(rest):
+            return Unreadable(fact.UNPARSABLE_DOCUMENT, f"{fact.CUT_OFF}before its JSON does")
         line = self._text.count("\n", 0, self._position) + 1
         column = self._position - (self._text.rfind("\n", 0, self._position) + 1) + 1
         return Unreadable(fact.UNPARSABLE_DOCUMENT, f"line {line}, column {column}: {what}")

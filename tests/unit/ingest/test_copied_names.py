@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from rebalance_core.ingest.collection import identify
 from tests.unit.ingest.named_dumps import AT, CONNECTION, NAMED, groups, of_dumps
 
 RUNNING = """#Consumer Properties#
@@ -145,3 +146,10 @@ def test_what_cannot_be_a_group_is_refused_by_name(group: str, tmp_path: Path) -
     (row,) = done.tables["rejected"]
     assert row["source"] == f"mqadmin/{name}"
     assert row["issues"][0]["code"] == "BAD_NAME"
+
+
+def test_the_suffix_of_an_answer_may_be_in_capitals() -> None:
+    for end in (".TXT.bak", ".TXT", ".txt.bak", ".TXT.1"):
+        file = identify(f"mqadmin/1795233095709-topicRoute-orders{end}")
+        assert file is not None
+        assert file.arguments == ("topicRoute", "orders")

@@ -127,9 +127,13 @@ def test_a_log_of_several_brokers_is_set_apart(tmp_path: Path) -> None:
     for log in logs:
         log.unlink()
     (folder / "brokers" / "broker-a" / "broker.log").write_bytes(merged)
-    why = "it is of broker broker-a, broker-b, and its folder is of broker broker-a"
-    assert why in misnamed(folder).values()
-    verdicts = {r["consumer_group"]: r["verdict"] for r in audit_folder(folder)["group_verdicts"]}
+    assert "it holds the logs of broker-a and broker-b" in misnamed(folder).values()
+    found = audit_folder(folder)
+    (left_out,) = [row for row in found["findings"] if "was left out" in row["summary"]]
+    assert left_out["remedy"].startswith("Replace it with the log of the folder's own broker")
+    lost = [row for row in found["findings"] if "was not collected" in row["summary"]]
+    assert not [row for row in lost if row["broker_name"] == "broker-a"]
+    verdicts = {r["consumer_group"]: r["verdict"] for r in found["group_verdicts"]}
     assert verdicts["order-service"] in ("EQUAL", "UNKNOWN")
 
 

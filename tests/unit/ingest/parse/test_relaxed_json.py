@@ -113,5 +113,5 @@ def random_value(chance: random.Random, depth: int) -> object:
 )
 def test_what_begins_as_a_number_or_text_and_ends_there_is_refused(text: str) -> None:
     """A group that is possessive would keep the e of Python's up to 3.11.4."""
-    with pytest.raises(Unreadable, match="not JSON"):
+    with pytest.raises(Unreadable, match=r"not JSON|is cut off"):
         read_relaxed_json(text)
