@@ -23,13 +23,14 @@ REPLAYED = 1 / 10_000
 OUTAGE_MS = 3_600_000
 GROUPS_PER_CHANGED, JOINS, HOUR_MS = 50, 3, 3_600_000
 """In the night after, 2 % of the groups get so many members, from an hour later on."""
-NEXT_NIGHT_SHARE = 0.15
+NEXT_NIGHT_SHARE, NIGHTS = 0.15, 3
 MOST_TIMES_DAY = 2.0
 """What an outage may cost: nearly every group of a cluster changes while it lasts."""
 ABOUT = """\
 `rebalance generate`'s day, seed 1; with an outage one broker's master in each cluster is gone for
-an hour; the night after begins at the end of the day (`--state`). Asserted: both carriers wrote the
-same digests; at most one group in 10,000 (with the outage one in 50) was left to the replay."""
+an hour; the night after begins at the end of the day (`--state`) and is the median of three runs.
+Asserted: both carriers wrote the same digests; at most one group in 10,000 (with the outage one in
+50) was left to the replay."""
 
 
 def day(groups: int = 1_000, spark: int = 1) -> Report:
@@ -51,7 +52,11 @@ def day(groups: int = 1_000, spark: int = 1) -> Report:
         night = Path(folder) / "night"
         changed = next_night(source, night)
         opened = ["--input", str(night), "--state", str(Path(folder) / "process")]
-        after = run_job("simulate", Path(folder) / "after", *opened, "--run-on", "process")
+        nights = [
+            run_job("simulate", Path(folder) / f"after-{number}", *opened, "--run-on", "process")
+            for number in range(NIGHTS)
+        ]
+        after = sorted(nights, key=lambda run: run.cost.processor_seconds)[NIGHTS // 2]
         assert after.record["outputs"]["epochs"]["rows"] == changed * JOINS, "other epochs"
         say(f"  the night after, {changed} groups changed: {after.cost.seconds:.1f} s")
         empty = empty_application(source) if spark else None
