@@ -14,6 +14,7 @@ from rebalance_core.audit.group_snapshot import (
     listed,
     plural,
 )
+from rebalance_core.ingest.collection import UNDATED
 from rebalance_core.ingest.fact import CUT_OFF, shown
 from rebalance_core.ingest.foreign_lists import OF_OTHERS, OFFSETS_OF_OTHERS
 from rebalance_core.ingest.parse.config_stores import ROCKSDB_V2
@@ -244,12 +245,14 @@ def files_not_read(rows: Iterable[NotReadFact]) -> Iterator[Finding]:
             f"{subject} {how}{why}{like}",
             evidence,
             broker_name=files[0]["broker_name"],
-            remedy=_remedy(details["why"]) if left_out else COLLECT_AGAIN,
+            remedy=_remedy(details["why"], left_out),
         )
 
 
-def _remedy(why: str) -> str:
-    """Return what to do about a file that was left out."""
+def _remedy(why: str, left_out: str) -> str:
+    """Return what to do about a file that was left out, or that cannot be read."""
+    if not left_out:
+        return WITH_TIME if f" {UNDATED} " in why else COLLECT_AGAIN
     if why.startswith((OF_ANOTHER, OUTDATED)):
         return ASK_AGAIN
     if why.startswith(OF_SEVERAL):
@@ -261,6 +264,7 @@ COLLECT_AGAIN = (
     "Collect it again, in UTF-8, exactly as mqadmin prints it or RocketMQ writes it; the table "
     "rejected lists the refused lines."
 )
+WITH_TIME = "Put the epoch milliseconds at which the command began, and -, before its name."
 ASK_AGAIN = "Run the command again, and keep each answer under the name of its subject and time."
 OTHER_CLUSTER = "Collect each cluster into its own folder, with its own collection.toml."
 OWN_LOG = "Replace it with the log of the folder's own broker; each broker's has its own folder."

@@ -34,6 +34,7 @@ from rebalance_core.ingest.collection import (
     CollectedFile,
     Collection,
     identify,
+    undated,
 )
 from rebalance_core.ingest.collection_settings import SETTINGS_NAME
 from rebalance_core.ingest.evidence import Evidence, is_on_cluster
@@ -240,6 +241,8 @@ def _not_read(
         # if a copy differs, the other file is read; the collector named unfinished copies
         elsewhere = piece.code in (COPY_DIFFERS, INCOMPLETE_COPY)
         refused = None if elsewhere else identify(piece.source)
+        if command := undated(piece.source):
+            refused = CollectedFile(piece.source, ADMIN, arguments=(command, ""))
         if refused is not None and refused.kind not in (
             CLIENT_LOG,
             LOCAL_OFFSETS,

@@ -1092,7 +1092,27 @@ _CONTROLS_IN_TEXT = 0.01
 def _unknown(name: str) -> str:
     if name.startswith("clients/"):
         return "has no line from RocketMQ's client and is not one of its stores"
+    command = undated(name)
+    if command:
+        last = name.rpartition("/")[2]
+        return f"{UNDATED} of its command: name it <epoch ms>-{last}"
     return "is not part of the layout"
+
+
+UNDATED = "lacks the time"
+"""How the refusal of such an answer begins."""
+_COMMANDS = (*NAMED_COMMANDS, CLUSTER_LIST, "topicList", "getBrokerConfig", EXPORT_METADATA)
+
+
+def undated(name: str) -> str:
+    """Return the command of an answer whose name lacks its time; empty for any other file.
+
+    >>> undated("mqadmin/consumerProgress-g.txt"), undated("mqadmin/topicRoutes.txt")
+    ('consumerProgress', '')
+    """
+    folder, _, last = original_name(name).partition("/")
+    command = ANSWER_SUFFIX.sub("", last).partition("-")[0]
+    return command if folder == "mqadmin" and command in _COMMANDS else ""
 
 
 def _refuse(name: str, code: str, message: str) -> Unread:

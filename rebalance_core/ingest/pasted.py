@@ -33,11 +33,12 @@ from rebalance_core.ingest.collection import (
 )
 from rebalance_core.ingest.collection_settings import CollectionSettings
 from rebalance_core.ingest.evidence import group_of_rows
-from rebalance_core.ingest.fact import STRAY_LINE, Fact, Stated, Unread, Unreadable
+from rebalance_core.ingest.fact import CUT_OFF, STRAY_LINE, Fact, Stated, Unread, Unreadable
 from rebalance_core.ingest.fact_subjects import answers
 from rebalance_core.ingest.file_reader import ADMIN_PARSERS, STORE_PARSERS
 from rebalance_core.ingest.in_process import reader_of
 from rebalance_core.ingest.log_block import lines_in
+from rebalance_core.ingest.parse.command_output import parse_other
 from rebalance_core.ingest.parse.consumer_status import client_of_output
 from rebalance_core.ingest.parse.dashboard_json import dashboard_answer
 from rebalance_core.ingest.parse.encodings import decoded
@@ -404,11 +405,24 @@ class _Recognition:
                 if why
                 else "is an answer from the dashboard that lists nothing"
             )
-        command = next((file.arguments[0] for file in self._asked() if file.kind == ADMIN), "")
+        asked = [file.arguments[0] for file in self._asked() if file.kind == ADMIN]
+        if cut := self._cut(asked):
+            return cut
+        command = next(iter(asked), "")
         if command:
             return f"is an answer from {command}, none of which is read"
         first = next((line.strip() for line in self._text.splitlines() if line.strip()), "")
         return f"is not a file that ingest reads; it begins {first[:80]!r}"
+
+    def _cut(self, asked: Iterable[str]) -> str:
+        """Return that this is an answer that ends before its first row does; empty: it is none."""
+        headed = self._text.lstrip().startswith("#")
+        for command in (*asked, *(_BY_CONTENT if headed else ())):
+            parser = ADMIN_PARSERS.get(command, parse_other)
+            refused = [p for p in parser(self._whole, "") if isinstance(p, Unread)]
+            if refused and all(piece.message.startswith(CUT_OFF) for piece in refused):
+                return f"is an answer from {command} and {refused[0].message}"
+        return ""
 
 
 def _score(results: Iterable[Fact | Unread]) -> int:

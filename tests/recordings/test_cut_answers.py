@@ -77,3 +77,15 @@ def test_each_cut_answer_is_counted_and_its_end_named(tmp_path: Path) -> None:
     assert of_lists.startswith("4 files of consumerConnection")
     assert of_lists.endswith("are cut off: the first ends before ConsumeFromWhere.")
     assert of_route.endswith("is cut off: it ends before its JSON does.")
+
+
+def test_an_answer_without_a_time_is_named(tmp_path: Path) -> None:
+    folder = copytree(DATA / "join-leave" / "collection", tmp_path / "collection")
+    dated = max(folder.glob("mqadmin/*consumerProgress*"))
+    name = dated.name.partition("-")[2]
+    dated.rename(dated.with_name(name))
+    findings = audit_folder(folder)["findings"]
+    (finding,) = [row for row in findings if f"mqadmin/{name}" in row["summary"]]
+    assert finding["rule_id"] == "COLLECTION_INCOMPLETE"
+    assert f"name it <epoch ms>-{name}" in finding["summary"]
+    assert finding["remedy"].startswith("Put the epoch milliseconds")

@@ -341,6 +341,17 @@ def test_a_failure_of_mqadmin(reading: Reading) -> None:
     assert "mqadmin failed: org.apache.rocketmq.client.exception.MQClientException CODE: 17" in text
 
 
+def test_an_answer_that_is_cut_in_its_first_row_is_named_as_cut(reading: Reading) -> None:
+    listed = (
+        "#Index     #ClientId             #Version   #ConsumerRunningInfoFile\n1          10.40"
+    )
+    why = "and is cut off: it ends inside a row"
+    for name in ("1483105100000-consumerStatus-GID_sync.txt", "pasted.txt"):
+        code, text = reading.text(reading.file(name, listed))
+        assert code == 4
+        assert f"is an answer from consumerStatus {why}" in text
+
+
 def test_a_queue_that_mqadmin_reports_may_be_blocked(reading: Reading) -> None:
     listed = (
         "#Index     #ClientId             #Version   #ConsumerRunningInfoFile\n"
