@@ -2,6 +2,7 @@
 
 import gzip
 import random
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
@@ -74,9 +75,12 @@ class Files:
         return cls(name, dict(_read(name)))
 
     def text(self, path: str) -> bytes:
-        """What the file says, unpacked."""
+        """What the file says, unpacked as far as it goes."""
         content = self.kept[path]
-        return gzip.decompress(content) if path.endswith(".gz") else content
+        if not path.endswith(".gz"):
+            return content
+        unpacking = zlib.decompressobj(zlib.MAX_WBITS | 16)  # a damage may have cut it off
+        return unpacking.decompress(content)
 
     def put(self, path: str, text: bytes) -> None:
         """Let the file say something else, which takes nothing away."""

@@ -35,3 +35,11 @@ def test_a_copy_or_a_renamed_dump_was_taken_when_its_original_was() -> None:
         _, files = damaged(kind, "pathologies", 1)
         before = {files.asked_ms(path) for path in Files.of("pathologies").dumps()}
         assert {files.asked_ms(path) for path in files.dumps()} == before
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_kind_reads_files_that_another_damage_cut(kind: str) -> None:
+    files = Files.of("pathologies")
+    for path in files.logs():
+        files.kept[path] = files.kept[path][: len(files.kept[path]) // 2]
+    KINDS[kind](files, random.Random(7))
