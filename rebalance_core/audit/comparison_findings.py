@@ -174,6 +174,10 @@ _SETTLED_BY = {
     verdicts.ASSIGNED: "Nothing: only the applications know which queues they assigned.",
     verdicts.STALE_DUMP: "Dump consumerProgress -s true -g {group} again.",
     verdicts.INCOMPLETE: "Copy the broker.log of {brokers}.",
+    verdicts.NOT_COVERED: (
+        "Copy the broker.log of {brokers}, with all rotated files, or dump consumerConnection and "
+        "consumerProgress -s true -g {group} again."
+    ),
     verdicts.STRATEGY: "Dump consumerStatus -g {group}, which names the strategy, or "
     "name it with its "
     "parameters in consumer_groups.jsonl.",

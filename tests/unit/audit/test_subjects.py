@@ -19,6 +19,7 @@ from rebalance_core.contracts.observed import CLOCK_UNSURE
 from rebalance_core.model.events import CONSUMER_LEAVE, CONSUMER_SUSPEND
 from rebalance_core.model.timeline import Timeline, Unknown, first_gap
 from rebalance_core.model.times import utc
+from rebalance_core.model.verdicts import LOG_BEGINS, LOG_ENDED, REASONS, UNKNOWN
 from rebalance_core.replay.masters import MasterOutage
 from tests.unit.audit.snapshots import (
     broker_logs,
@@ -793,3 +794,12 @@ def test_an_id_twice_in_a_list_needs_no_log() -> None:
     group = snapshot_of(topic(), members=twice)
     assert judged_by_clocks_that_are_off(group)["DUPLICATE_CLIENT_ID"] == "ERROR"
     assert found(covered(group), "DUPLICATE_CLIENT_ID")["severity"] == "ERROR"
+
+
+@pytest.mark.parametrize("reason", sorted(REASONS.keys() - {LOG_BEGINS, LOG_ENDED}))
+def test_every_reason_has_a_remedy_of_its_own(reason: str) -> None:
+    """Those of logs come with the log that lacks the lines."""
+    result = ComparisonResult(UNKNOWN, reason)
+    remedy = settling(snapshot_of(topic(), join("x")), result)
+    assert remedy
+    assert "{" not in remedy
