@@ -80,7 +80,7 @@ NOT_SEEN = (
         "COMMIT_STANDS_STILL)",
         "offsets advance as if a client had read them: a pull of which nothing passes the broker's "
         "filter has status NO_MATCHED_MSG, and with an empty cache the client commits its "
-        "`nextBeginOffset` (`correctTagsOffset`, 4.9.7 to 5.5.0); otherwise a message in the cache "
+        "`nextBeginOffset` (`correctTagsOffset`, read in 5.3.3); otherwise a message in the cache "
         "holds the commit back",
         "`INCONSISTENT_TAGS` shows the cause; `queryMsgById` a message's fate",
     ),
@@ -100,7 +100,7 @@ NOT_SEEN = (
         "whose pulls a broker refuses, by the log of a client of 4.9 where the broker's words name "
         "no group (CODE 1 and 16 name it)",
         "`execute the pull request exception` has no group, queue or address before 5.x",
-        "broker.log, which names the group of most refusals; clients from 5.0 on",
+        "broker.log, whose line `the consumer's group info not exist` names it; a client of 5.x",
     ),
     (
         "broadcasting offsets lost with a container's disk",

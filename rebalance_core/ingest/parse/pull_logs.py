@@ -102,8 +102,9 @@ def _unlock_failed(message: str) -> LineFields:
 def message_expired(line: LogLine, text: str, source: str) -> Fact | Unread:
     """Read ``send expire msg back. topic={}, msgId={}, storeHost={}, queueId={}, queueOffset={}``.
 
-    From 5.1.1 on the line's thread is named after the group, of which it has 100 characters. The
-    topic is that of the listener: also of messages of the retry topic.
+    The line's thread is named after the group, of which it has 100 characters, in 5.1.4 and later
+    releases, and not in 5.1.0 (those between were not read). The topic is that of the listener:
+    also of messages of the retry topic.
     """
     marks = (EXPIRED, ", msgId=", ", storeHost=", ", queueId=", ", queueOffset=", "")
     pieces = between(line.message, *marks)
