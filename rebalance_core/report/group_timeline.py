@@ -117,10 +117,20 @@ def draw_labels(
     layout: Layout = WIDE,
 ) -> Markup:
     """Draw names, clipped where an unusual font makes them too wide."""
+    placed = list(zip(rows, tops, strict=True))
+    labels = [_label(row, top, layout.label_columns) for row, top in placed]
+    named = [top for row, top in placed if row.named]
+    marks = "".join(f"M1 {number(top + 3)}l6 4l-6 4z" for top in named)
     names = [
         tag(
             "svg",
-            *(_label(row, top, layout.label_columns) for row, top in zip(rows, tops, strict=True)),
+            tag("path", d=marks, fill=INK) if marks else "",
+            *(label for label, row in zip(labels, rows, strict=True) if row.named),
+            tag(
+                "g",
+                *(label for label, row in zip(labels, rows, strict=True) if not row.named),
+                class_="q",
+            ),
             width=layout.labels - 6,
             height=(tops[-1] if tops else HEAD) + ROW,
         )
@@ -142,7 +152,7 @@ def draw_labels(
 def _label(row: TimelineRow, top: float, most: int) -> Markup:
     broker = shortened(row.broker_name, max(most - columns(row.label) - 1, 5))
     whole = visible(row.broker_name)
-    words = tag(
+    return tag(
         "text",
         tag("title", f"{whole} {row.label}") if broker != whole else "",
         broker,
@@ -150,11 +160,7 @@ def _label(row: TimelineRow, top: float, most: int) -> Markup:
         row.label,
         x=11,
         y=top + 11,
-        class_=None if row.named else "q",
     )
-    if not row.named:
-        return words
-    return tag("path", d=f"M1 {number(top + 3)}l6 4l-6 4z", fill=INK) + words
 
 
 def draw_flags(flags: Iterable[Flag], bottom: float) -> Markup:
