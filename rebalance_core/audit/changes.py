@@ -86,7 +86,10 @@ class ListedFinding(TypedDict):
 
     fingerprint: str
     rule: str
+    cluster: str
     group: str | None
+    broker: str | None
+    topic: str | None
     summary: str
 
 
@@ -343,7 +346,10 @@ def _listed(findings: Iterable[FindingsRow]) -> list[ListedFinding]:
         {
             "fingerprint": fingerprint(row),
             "rule": row["rule_id"],
+            "cluster": row["cluster"],
             "group": row["consumer_group"],
+            "broker": row["broker_name"],
+            "topic": row["topic"],
             "summary": row["summary"],
         }
         for row in findings

@@ -21,6 +21,7 @@ from rebalance_core.contracts.ledger import by_cause
 from rebalance_core.engine.options import RowForecast
 from rebalance_core.model.nouns import counted
 from rebalance_core.model.verdicts import (
+    CHANGES,
     FALLS_BEHIND,
     IDLE,
     INFO,
@@ -46,7 +47,8 @@ could not check; `GONE` has the fingerprints of findings that are gone.
 """
 WRITTEN = (*AUDITED_TABLES, *BESIDE_TABLES["audit"])
 WIDTH = 100
-NEW_SHOWN = 8
+NAMED_CHANGES = 8
+"""The most findings of a state that are named."""
 FindingRow = Mapping[str, Any]
 
 
@@ -116,7 +118,7 @@ def render_audit(facts: Mapping[str, Any]) -> str:
         ]
         lines.append(f"cluster   {name}: {cluster['verdict']}; {'; '.join(filter(None, counts))}")
     if facts["changes"] is not None:
-        lines += _changes(facts["changes"])
+        lines += _changes(facts["changes"], several=several)
     if facts["not_looked_at"]:
         lines += wrap(facts["not_looked_at"], WIDTH, subsequent_indent=" " * 10)
     if facts["rejected"]:
@@ -186,25 +188,36 @@ def not_read(rejected: Mapping[str, int]) -> str:
     return f"{terminal.by_code(rejected)}; files and lines are in the table rejected"
 
 
-def _changes(changes: "ListedChanges") -> list[str]:
-    """Return how many findings have each state, and which are new or healed."""
-    counts = {
-        "new": len(changes["new"]),
-        "reopened": len(changes["reopened"]),
-        "still": changes["still"],
-        "healed": len(changes["healed"]),
-        "gone": len(changes["gone"]),
-        "not looked at": len(changes["not_looked_at"]),
-    }
+def _changes(changes: "ListedChanges", *, several: bool) -> list[str]:
+    """Return how many findings have each state, and which they are, except persistent ones.
+
+    ``several`` states that several clusters were audited, so each finding names its cluster.
+    """
+    found: Mapping[str, Any] = changes
+    named = {state: found[state] for state in CHANGES if state != "still"}
+    counts = {_words(s): found[s] if s == "still" else len(found[s]) for s in CHANGES}
     lines = ["changes   " + (_counts({s: n for s, n in counts.items() if n}) or "none")]
-    named = {state: changes[state] for state in ("new", "reopened", "healed")}
     for state, findings in named.items():
-        for finding in findings[:NEW_SHOWN]:
-            about = f" {finding['group']}" if finding["group"] else ""
-            lines.append(f"          {state}: {finding['rule']}{about}")
-        if len(findings) > NEW_SHOWN:
-            lines.append(f"          and {len(findings) - NEW_SHOWN} more {state}")
+        for one in findings[:NAMED_CHANGES]:
+            group, topic = one["group"], one["topic"]
+            about = _about(one["cluster"], group, one["broker"], topic, several=several)
+            in_topic = f" {topic}" if group and topic else ""
+            lines.append(f"          {_words(state)}: {one['rule']} {about}{in_topic}")
+        if len(findings) > NAMED_CHANGES:
+            lines.append(f"          and {len(findings) - NAMED_CHANGES} more {_words(state)}")
     return lines
+
+
+def _words(state: str) -> str:
+    return state.replace("_", " ")
+
+
+def _about(
+    cluster: str, group: str | None, broker: str | None, topic: str | None, *, several: bool
+) -> str:
+    """Return the subject of a finding; if ``several`` clusters were audited, it names its own."""
+    subject = group or broker or topic or "cluster"
+    return f"{cluster} {subject}" if several else subject
 
 
 def _rule(finding: FindingRow) -> tuple[str, str]:
@@ -220,8 +233,8 @@ def _findings(items: Sequence[Sequence[FindingRow]], several: bool) -> list[str]
     """
     lines = []
     for index, (finding, *consequences) in enumerate(items):
-        about = finding["consumer_group"] or finding["broker_name"] or finding["topic"] or "cluster"
-        about = f"{finding['cluster']} {about}" if several else about
+        names = (finding[name] for name in ("cluster", "consumer_group", "broker_name", "topic"))
+        about = _about(*names, several=several)
         accepted = f" (accepted: {finding['accepted']})" if finding["accepted"] else ""
         lines += _wrapped(f"{about}{accepted}: ", finding["summary"])
         if KNOWN in finding["evidence"]:

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from rebalance_core.audit.changes import Changes, Earlier
+from rebalance_core.cli.audit_summary import NAMED_CHANGES, render_audit
 from rebalance_core.cli.main import main
 from rebalance_core.contracts import CONTRACT_VERSION
 from tests.history.made_nights import TOGGLED, Planted, make_nights
@@ -149,9 +151,39 @@ def test_what_comes_back_is_distinguished_from_what_is_new(
         last = again / previous.name if (again / previous.name).exists() else previous
         facts = audited(capsys, *words, "--previous", last, "--fail-on-new", "WARNING")
         if run == second:
-            assert [one["rule"] for one in facts["changes"]["gone"]] == ["LEFTOVER_OFFSETS"]
+            (gone,) = facts["changes"]["gone"]
+            assert gone["rule"] == "LEFTOVER_OFFSETS"
+            subject = f"{gone['group']} {gone['topic']}"
+            assert f"\n          gone: LEFTOVER_OFFSETS {subject}\n" in render_audit(facts)
             assert facts["exit_code"] == 0
     assert [one["rule"] for one in facts["changes"]["reopened"]] == ["LEFTOVER_OFFSETS"]
     assert [one["rule"] for one in facts["changes"]["new"]] == ["OFFLINE_WITH_LAG"]
     assert facts["exit_code"] == 3
     assert main("audit", ["--input", "i", "--output", "o", "--fail-on-new", "ERROR"]) == 2
+
+
+def test_each_change_names_its_subject(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], first: Path
+) -> None:
+    words = ("--collection", COLLECTION, "--previous", first, "--output", tmp_path / "second")
+    facts = audited(capsys, *words)
+
+    def lines(clusters: int) -> list[str]:
+        found = dict.fromkeys(map(str, range(clusters)), next(iter(facts["clusters"].values())))
+        text = render_audit(facts | {"clusters": found, "changes": changes.listed()})
+        begun = text[text.index("changes   ") :].split("\n")
+        return [line.strip() for line in begun[: begun.index("")] if line.startswith(" " * 10)]
+
+    row = {"summary": "", "fingerprint": "f", "cluster": "C", "rule_id": "R"}
+
+    def finding(group: str | None, broker: str | None, topic: str | None) -> Any:
+        return row | {"consumer_group": group, "broker_name": broker, "topic": topic}
+
+    subjects = [finding("g", "b", "t"), finding("g", None, None), finding(None, "b", "t")]
+    subjects += [finding(None, None, "t"), finding(None, None, None)]
+    unseen = [Earlier(subjects[2])] * (NAMED_CHANGES + 2)
+    changes = Changes(subjects[:1], subjects[1:2], subjects, subjects[3:], unseen, subjects[2:3])
+    named = ["new: R g t", "reopened: R g", "healed: R b", "gone: R t", "gone: R cluster"]
+    named += ["not looked at: R b"] * NAMED_CHANGES
+    assert lines(1)[: len(named) + 1] == [*named, "and 2 more not looked at"]
+    assert lines(2)[:2] == ["new: R C g t", "reopened: R C g"]
