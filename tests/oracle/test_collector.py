@@ -18,7 +18,10 @@ import java.util.Set;
 import java.util.TreeMap;
 import %(package)s.body.ConsumerRunningInfo;
 import %(package)s.body.ProcessQueueInfo;
+import org.apache.commons.cli.CommandLine;
+import org.apache.commons.cli.Options;
 import org.apache.rocketmq.common.message.MessageQueue;
+import org.apache.rocketmq.remoting.RPCHook;
 
 public class Probe {
     public static void main(String[] arguments) throws Exception {
@@ -45,9 +48,31 @@ public class Probe {
                 throw new org.apache.rocketmq.client.exception.MQBrokerException(code, why);
             });
         }
+        collect.write("clusterList", out -> collect.execute(new Refused(), out));
+        System.err.println("its own message");
         collect.nameRefused();
         System.out.println(collect.failed.get() + " " + collect.files.get());
         System.exit(0);
+    }
+
+    /** Prints the stacks of refused questions itself, as ClusterListSubCommand does. */
+    static final class Refused implements org.apache.rocketmq.tools.command.SubCommand {
+        public String commandName() {
+            return "refused";
+        }
+
+        public String commandDesc() {
+            return "refused";
+        }
+
+        public Options buildCommandlineOptions(Options options) {
+            return options;
+        }
+
+        public void execute(CommandLine line, Options options, RPCHook hook) {
+            System.out.println("#Cluster Name");
+            new Exception("refused").printStackTrace();
+        }
     }
 
     static ConsumerRunningInfo hung() {
@@ -110,7 +135,8 @@ def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         check=True,
         timeout=100,
     )
-    assert done.stdout.splitlines()[-1] == "2 12"
+    assert done.stdout.splitlines()[-1] == "2 13"
+    (root / "stderr").write_text(done.stderr)
     return root
 
 
@@ -134,7 +160,7 @@ def test_names_that_become_one_are_two_files(written: Path) -> None:
     statuses = {path.read_text().strip() for path in written.glob("out/*-consumerStatus-g/*.txt")}
     assert statuses == {"a/b@1", "a%2Fb@1", "A%2FB@1"}
     paths = [path.relative_to(written).as_posix().lower() for path in written.glob("out/**/*.txt")]
-    assert len(set(paths)) == len(paths) == 12
+    assert len(set(paths)) == len(paths) == 13
 
 
 def test_clients_that_do_not_answer_are_asked_once_more(written: Path) -> None:
@@ -161,3 +187,12 @@ def test_questions_that_are_refused_are_a_failure(written: Path) -> None:
         "2 questions: a broker refuses questions without credentials (ROCKETMQ_CREDENTIALS names"
     )
     assert "CODE: 16" in why
+
+
+def test_stacks_that_a_command_prints_are_in_its_file_alone(written: Path) -> None:
+    (path,) = written.glob("out/*-clusterList.txt")
+    header, stack, frame, *_ = path.read_text().splitlines()
+    assert (header, stack) == ("#Cluster Name", "java.lang.Exception: refused")
+    assert frame.startswith("\tat Probe$Refused.execute(")
+    assert "its own message" in (written / "stderr").read_text()
+    assert "\tat " not in (written / "stderr").read_text()

@@ -208,15 +208,18 @@ public final class Collect {
         execute(new ClusterListSubCommand(), out);
     }
 
-    /** A command of mqadmin; nothing else may print meanwhile. */
+    /** A command of mqadmin, with the stacks that it prints itself; nothing else may print meanwhile. */
     void execute(SubCommand command, PrintStream out, String... arguments) throws Exception {
         PrintStream console = System.out;
+        PrintStream errors = System.err;
         System.setOut(out);
+        System.setErr(out);
         try {
             Options options = command.buildCommandlineOptions(new Options());
             command.execute(new PosixParser().parse(options, arguments), options, credentials);
         } finally {
             System.setOut(console);
+            System.setErr(errors);
         }
     }
 
