@@ -34,7 +34,7 @@ def disagreements(
     if _is_held_by(observation.address, owners):
         return
     by_view = [prediction.owners(queue, ms) for ms in views]
-    others = [prediction.owners(queue, ms) for ms in prediction.other_moments(queue.topic, at_ms)]
+    others = [prediction.owners(queue, ms) for ms in prediction.before_freeze(queue.topic, at_ms)]
     if any(_is_held_by(observation.address, right) for right in (*by_view, *others)):
         return
     if not observation.address and len(set(by_view)) > 1:
@@ -70,7 +70,7 @@ def _of_client(
         holds, pops = queue in client.held, queue in client.popped
         if any(holds == (queue in held) and pops == (queue in popped) for held, popped in by_view):
             continue
-        moments = prediction.other_moments(queue.topic, client.at_ms)
+        moments = prediction.before_freeze(queue.topic, client.at_ms)
         if any(holds == (queue in prediction.held(client.client_id, ms)) for ms in moments):
             continue
         if prediction.is_deleted(queue.topic, client.at_ms):

@@ -15,7 +15,7 @@ from rebalance_core.audit.topic_readers import TopicReaders, readers
 from rebalance_core.audit.topic_settings import is_deleted, readable_queues
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.timeline import EVER_MS
-from rebalance_core.model.times import ROUTE_POLL_MS, SECOND_MS
+from rebalance_core.model.times import ROUTE_POLL_MS
 from rebalance_core.model.verdicts import FROZEN
 from rebalance_core.protocol.settling_windows import OWN_PASS_MS
 from rebalance_core.strategies.pop import WHOLE_BROKER
@@ -156,10 +156,6 @@ class Prediction:
             and all(row["from_ms"] > at_ms for row in self._of_queue.get(queue, ()))
         }
 
-    def other_moments(self, topic: str, at_ms: int) -> list[int]:
-        """Return moments whose ownership of a topic is as valid at this time as the ledger's."""
-        return [*self.before_freeze(topic, at_ms), *self._after_undated(topic, at_ms)]
-
     def views(self, from_ms: int, until_ms: int) -> list[int] | None:
         """Return moments of the ledger whose members and routes a member may know between these
         times, besides the time itself: those before and after each change under way.
@@ -171,17 +167,6 @@ class Prediction:
             return None
         before = [changes[0]["from_ms"] - 1] if changes else []
         return before + [epoch["from_ms"] for epoch in changes]
-
-    def _after_undated(self, topic: str, at_ms: int) -> list[int]:
-        """Return when an undated change was seen that may have come before this time."""
-        return [
-            row["last_ms"] + SECOND_MS
-            for row in self._case.tables["findings"]
-            if row["rule_id"] == "INGEST_TOPIC_CHANGE_NOT_LOGGED"
-            and row["topic"] == topic
-            and row["last_ms"] is not None
-            and (row["first_ms"] or 0) <= at_ms <= row["last_ms"]
-        ]
 
     def before_freeze(self, topic: str, at_ms: int) -> list[int]:
         """Return moments whose ownership members may have kept for a topic that is now frozen.

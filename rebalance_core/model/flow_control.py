@@ -8,4 +8,3 @@ SIZE: Final = "SIZE"
 """It has pullThresholdSizeForQueue MiB of the queue in its cache."""
 SPAN: Final = "SPAN"
 """The offsets in its cache span consumeConcurrentlyMaxSpan: the first message is unfinished."""
-FLOW_CONTROLS = (COUNT, SIZE, SPAN)

@@ -194,7 +194,5 @@ DETECT_INTERVAL_MS = 2_000
 """ClientConfig.detectInterval (5.1.4+): between two probes of one broker."""
 SEND_TIMEOUT_MS = 3_000
 """DefaultMQProducer.sendMsgTimeout: for a send with all its retries."""
-RESPONSE_SCAN_MS = 1_000
-"""NettyRemotingClient's timer: an async call counts as expired this long after its timeout."""
 SLOW_SEND_MS = 550
 """MQFaultStrategy.latencyMax: the latency from which producers of all versions avoid a broker."""

@@ -222,7 +222,7 @@ class EditsByHistory:
         histories: the plan's histories.
         ends: last event of each cluster, ms.
         queues: how many each topic has, by cluster (`queues_in`), where an edit needs them.
-        proxies: the names that rows have, by cluster (`names_in`).
+        proxies: the names that rows have, by cluster.
     """
 
     histories: tuple[History, ...]

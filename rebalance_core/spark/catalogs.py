@@ -122,7 +122,6 @@ def _without_columns_of(condition: str, frames: Mapping[str, DataFrame]) -> list
 
 
 PERIOD, RUN = "period", "run"
-REPLACE = (PERIOD, RUN)
 """The runs that a published run replaces: those of its job, clusters and night, or only itself."""
 
 
@@ -164,7 +163,7 @@ def publish(
         run: Path or URI of the folder that the run wrote.
         to: ``catalog.database``, or ``database`` of the current catalog.
         prefix: The prefix of all tables' names.
-        replace: One of `REPLACE`.
+        replace: `PERIOD` or `RUN`.
         keep_days: Remove runs of its job and clusters that are this many nights older; None removes
             none.
         warn: Receives a message if the catalog has no views.

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.times import RESPONSE_SCAN_MS
 from rebalance_core.model.versions import Version
 from rebalance_core.producers.send_failures import (
     BROKER_EXCEPTION,
@@ -27,6 +26,9 @@ from rebalance_core.producers.send_failures import (
     no_route,
 )
 from rebalance_core.producers.send_record import Producer, Request, SendRecord
+
+RESPONSE_SCAN_MS = 1_000
+"""NettyRemotingClient's timer: an async call counts as expired this long after its timeout."""
 
 
 class AsyncRules(NamedTuple):

@@ -16,7 +16,6 @@ from pyspark.sql import SparkSession
 from rebalance_core.contracts import INPUT_TABLES, PLAN_OUTPUT_TABLES
 from rebalance_core.planning.expectations import Expectation
 from rebalance_core.planning.scenario.file import read_scenarios
-from rebalance_core.planning.scenario.scenario import edit_history
 from rebalance_core.planning.sweep.plan_options import PlanConfig, PlanResult
 from rebalance_core.planning.variants import Variants, read_strategies, variants_of
 from rebalance_core.replay.group_replay import replay_group
@@ -24,6 +23,7 @@ from rebalance_core.spark import task_tables
 from tests.plans import PLACES, Place, Row, differing, rows_of
 from tests.recordings.tables import Tables, derived_tables, histories, strategy_for
 from tests.tree import TREE
+from tests.unit.planning.scenario.edited_history import edit_history
 
 PLAIN, PATHOLOGIES = "DefaultCluster", "Pathologies"
 SCENARIOS = TREE / "rebalance_core/bundled/scenarios"

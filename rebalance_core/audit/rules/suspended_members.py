@@ -16,15 +16,11 @@ from rebalance_core.audit.group_snapshot import (
     queue_names,
 )
 from rebalance_core.audit.subjects import MEMBERS, SUSPENSIONS
-from rebalance_core.model.times import MINUTE_MS, utc
+from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import WARNING
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import MembershipsRow
-
-
-SHORT_MS = MINUTE_MS
-"""A pause shorter than this only delays messages."""
 
 
 def find_suspended(group: GroupSnapshot) -> Iterator[Finding]:

@@ -292,7 +292,6 @@ _TABLES: Mapping[str, Mapping[str, TableKey]] = {
         "delay": TableKey(seconds(0, 3_600)),
     },
 }
-DEFAULT_POLICY = "hpa"
 
 
 def read_policies(paths: Sequence[str]) -> tuple[Policy, ...]:

@@ -37,11 +37,6 @@ class Judgement:
     max_late: float | None = None
     max_pod_hours: float | None = None
 
-    @property
-    def budgeted(self) -> bool:
-        """Whether there is a budget."""
-        return self.max_late is not None or self.max_pod_hours is not None
-
 
 def summary_rows(
     groups: Sequence[ScaledGroup],

@@ -11,9 +11,7 @@ from rebalance_core.planning.scenario.cluster_life import (
     ClusterLife,
     ClusterNames,
     EditedRows,
-    Row,
     order_of,
-    proxy_of_source,
     recorded_rows,
 )
 from rebalance_core.planning.scenario.edit import Edit, matches
@@ -69,10 +67,10 @@ def group_edits(
         rows: its consumer events, in any order; OBSERVED events are enough. Rows of brokers and
             topics must not be among them.
         cluster: the cluster.
-        end_ms: the cluster's last event (`end_of`), the same for all its groups.
+        end_ms: the cluster's last event, the same for all its groups.
         group_row: the group's row of consumer_groups, for members that state no topics.
         queues: how many each topic of the cluster has (`queues_in`), for warnings.
-        proxies: the names that rows of the cluster have (`names_in`).
+        proxies: the names that rows of the cluster have.
         seed: the seed for the choices that a scenario leaves open.
         joined: when members joined, where the rows have a later time.
 
@@ -131,32 +129,6 @@ def shared_edits(
     return life.log.result()
 
 
-def end_of(rows: Iterable[AnyRow]) -> dict[str, int]:
-    """Return each cluster's last event, from which ``end``, ``+10m`` and ``-2h`` count."""
-    ends: dict[str, int] = {}
-    for row in rows:
-        ends[row["cluster"]] = max(row["event_ms"], ends.get(row["cluster"], row["event_ms"]))
-    return ends
-
-
-def names_in(rows: Iterable[AnyRow]) -> dict[str, ClusterNames]:
-    """Return the groups, topics, brokers and proxies that the events of each cluster name."""
-    clusters: dict[str, ClusterNames] = {}
-    for row in rows:
-        names = clusters.setdefault(row["cluster"], ClusterNames())
-        for column, seen in (
-            ("consumer_group", names.groups),
-            ("topic", names.topics),
-            ("broker_name", names.brokers),
-        ):
-            if row.get(column) is not None:
-                seen.add(row[column])
-        proxy = proxy_of_source(row.get("source"))
-        if proxy is not None:
-            names.proxies.add(proxy)
-    return clusters
-
-
 def queues_in(rows: Iterable[AnyRow]) -> dict[str, dict[str, int]]:
     """Return how many readable queues each topic has at the end, by cluster; rows in any order."""
     clusters: dict[str, dict[str, dict[str, int]]] = {}
@@ -209,65 +181,3 @@ def refuse_unknown_names(scenario: Scenario, clusters: Mapping[str, ClusterNames
         mistakes += [f"{where}: {mistake}" for mistake in edit.unknown_names(chosen)]
     if mistakes:
         raise UsageError("\n".join(mistakes))
-
-
-@dataclass(frozen=True, slots=True)
-class EditedHistory:
-    """A whole history under a scenario."""
-
-    rows: tuple[Row, ...]
-    warnings: tuple[str, ...]
-
-
-def edit_history(
-    scenario: Scenario,
-    rows: Iterable[AnyRow],
-    consumer_groups: Iterable[AnyRow] = (),
-    *,
-    seed: int = 0,
-) -> EditedHistory:
-    """Return all rows of cluster_events under a scenario: `shared_edits` and all `group_edits`.
-
-    Suits histories that fit into memory; errors as in `group_edits`.
-
-    Raises:
-        UsageError: An edit has ``each``, so it expands to several scenarios, or as in
-            `refuse_unknown_names`.
-    """
-    if any(getattr(edit, "each", None) is not None for edit in scenario.edits):
-        raise UsageError(f"{scenario.name}: an edit with each expands to several scenarios")
-    rows = list(rows)
-    parts: dict[tuple[str, str | None], list[AnyRow]] = {}
-    for row in rows:
-        name = row.get("consumer_group") if row["event_type"] in events.GROUP_EVENTS else None
-        parts.setdefault((row["cluster"], name), []).append(row)
-    settings = {(row["cluster"], row["consumer_group"]): row for row in consumer_groups}
-    clusters = names_in(rows)
-    refuse_unknown_names(scenario, clusters)
-    warnings = list(unmatched(scenario, clusters))
-    queues = queues_in(rows)
-    edited: list[Row] = []
-    for cluster, end_ms in sorted(end_of(rows).items()):
-        parts.setdefault((cluster, None), [])
-        for part_cluster, group in sorted(parts, key=lambda part: (part[0], part[1] or "")):
-            if part_cluster != cluster:
-                continue
-            part_rows = parts[part_cluster, group]
-            if group is None:
-                done = shared_edits(scenario, part_rows, cluster=cluster, end_ms=end_ms)
-            else:
-                done = group_edits(
-                    scenario,
-                    group,
-                    part_rows,
-                    cluster=cluster,
-                    end_ms=end_ms,
-                    group_row=settings.get((cluster, group)),
-                    queues=queues.get(cluster),
-                    proxies=clusters[cluster].proxies,
-                    seed=seed,
-                )
-            edited += done.rows
-            warnings += done.warnings
-    edited.sort(key=lambda row: (row["cluster"], *order_of(row)))
-    return EditedHistory(tuple(edited), tuple(warnings))

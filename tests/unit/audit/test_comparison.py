@@ -630,24 +630,6 @@ def test_a_foreign_strategy_is_the_last_explanation(
     assert all(note in one.note for one in result.differences)
 
 
-def test_a_change_that_no_log_dates_may_have_come_before_the_dump() -> None:
-    """Both the owners before it and those after it are right until it was seen."""
-    live = progress(DUMPED_MS, "10.0.0.2", "10.0.0.2", "10.0.0.1", "10.0.0.1")
-    moved = [
-        {**row, "from_ms": DUMPED_MS + 60_000, "client_id": B if row["client_id"] == A else A}
-        for row in ledger()["ownership"]
-    ]
-    owned = [{**row, "to_ms": DUMPED_MS + 60_000} for row in ledger()["ownership"]] + moved
-    undated = {
-        "rule_id": "INGEST_TOPIC_CHANGE_NOT_LOGGED", "topic": "T",
-        "first_ms": DUMPED_MS - 60_000, "last_ms": DUMPED_MS + 60_000,
-    }  # fmt: skip
-    assert compare(snapshot(*live, ownership=owned)).verdict == DIFFERS
-    assert compare(snapshot(*live, ownership=owned, findings=[undated])).verdict == EQUAL
-    later = undated | {"first_ms": DUMPED_MS + 1_000}
-    assert compare(snapshot(*live, ownership=owned, findings=[later])).verdict == DIFFERS
-
-
 @pytest.mark.parametrize(
     ("after", "first_ms", "last_ms", "differs"),
     [

@@ -8,10 +8,10 @@ import pytest
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.contracts.table import RAW, SOURCE
 from rebalance_core.model import events
-from rebalance_core.planning.scenario.scenario import edit_history
 from rebalance_core.planning.sweep.plan_edits import EditPlan, EventFacts, is_type, plan_edits
 from rebalance_core.planning.variants import Variants, read_strategies, variants_of
 from rebalance_core.process.plan_histories import Histories, first_groups
+from tests.unit.planning.scenario.edited_history import edit_history
 from tests.unit.planning.scenario.groups import CLUSTER, END_MS, dump, join, numbered, scenario
 
 Row = dict[str, Any]

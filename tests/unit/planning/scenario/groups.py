@@ -3,8 +3,9 @@
 from typing import Any
 
 from rebalance_core.planning.scenario.file import parse_scenario
-from rebalance_core.planning.scenario.scenario import Scenario, edit_history
+from rebalance_core.planning.scenario.scenario import Scenario
 from tests.recordings.tables import Tables, ledger_of
+from tests.unit.planning.scenario.edited_history import edit_history
 
 Row = dict[str, Any]
 

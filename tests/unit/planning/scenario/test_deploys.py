@@ -7,7 +7,7 @@ import pytest
 
 from rebalance_core.planning.scenario.file import parse_scenario
 from rebalance_core.planning.scenario.pods import at_once
-from rebalance_core.planning.scenario.scenario import edit_history
+from tests.unit.planning.scenario.edited_history import edit_history
 from tests.unit.planning.scenario.groups import (
     CLUSTER,
     END_MS,

@@ -7,7 +7,6 @@ import pytest
 
 from rebalance_core.planning.scenario.each import single_losses
 from rebalance_core.planning.scenario.file import EDIT_KINDS, read_scenarios
-from rebalance_core.planning.scenario.scenario import edit_history, names_in
 from tests.recordings.tables import (
     Tables,
     derived_tables,
@@ -15,6 +14,7 @@ from tests.recordings.tables import (
     ledger_of,
 )
 from tests.tree import TREE
+from tests.unit.planning.scenario.edited_history import edit_history, names_in
 
 FILES = sorted((TREE / "rebalance_core/bundled/scenarios").glob("*.toml"))
 

@@ -7,8 +7,9 @@ import pytest
 
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.planning.scenario.cluster_life import FIRST_SEQUENCE, entity_of
-from rebalance_core.planning.scenario.scenario import edit_history, end_of, group_edits
+from rebalance_core.planning.scenario.scenario import group_edits
 from rebalance_core.synthetic.fleet import FleetPlan
+from tests.unit.planning.scenario.edited_history import edit_history, end_of
 from tests.unit.planning.scenario.groups import (
     CLUSTER,
     GROUP,

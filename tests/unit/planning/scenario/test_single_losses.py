@@ -10,8 +10,9 @@ from rebalance_core.model.errors import UsageError
 from rebalance_core.planning.scenario.cluster_life import ClusterNames
 from rebalance_core.planning.scenario.each import single_losses
 from rebalance_core.planning.scenario.file import parse_scenario
-from rebalance_core.planning.scenario.scenario import Loss, Scenario, edit_history, names_in
+from rebalance_core.planning.scenario.scenario import Loss, Scenario
 from rebalance_core.synthetic.draws import Draws
+from tests.unit.planning.scenario.edited_history import edit_history, names_in
 from tests.unit.planning.scenario.groups import (
     CLUSTER,
     END_MS,
