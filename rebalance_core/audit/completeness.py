@@ -15,10 +15,16 @@ from rebalance_core.audit.group_snapshot import (
     plural,
 )
 from rebalance_core.ingest.collection import UNDATED
-from rebalance_core.ingest.fact import CUT_OFF, shown
-from rebalance_core.ingest.foreign_lists import OF_OTHERS, OFFSETS_OF_OTHERS
+from rebalance_core.ingest.fact import (
+    CUT_OFF,
+    OLD_ANSWER,
+    OTHER_BROKER,
+    OTHER_CLUSTER,
+    OTHER_SUBJECT,
+    SEVERAL_BROKERS,
+    shown,
+)
 from rebalance_core.ingest.parse.config_stores import ROCKSDB_V2
-from rebalance_core.ingest.strangers import OF_ANOTHER, OF_BROKER, OF_CLUSTER, OF_SEVERAL, OUTDATED
 from rebalance_core.model import verdicts
 from rebalance_core.model.times import HOUR_MS, MINUTE_MS, utc
 
@@ -204,8 +210,21 @@ def missing_dumps(group: ClusterSnapshot) -> Iterator[Finding]:
             )
 
 
-LEFT_OUT = (OF_ANOTHER, OF_BROKER, OF_SEVERAL, OF_CLUSTER, OF_OTHERS, OFFSETS_OF_OTHERS, OUTDATED)
-"""How the reasons of files that were set apart begin."""
+COLLECT_AGAIN = (
+    "Collect it again, in UTF-8, exactly as mqadmin prints it or RocketMQ writes it; the table "
+    "rejected lists the refused lines."
+)
+WITH_TIME = "Put the epoch milliseconds at which the command began, and -, before its name."
+_ASK_AGAIN = "Run the command again, and keep each answer under the name of its subject and time."
+_IF_SET_APART = {
+    OTHER_SUBJECT: _ASK_AGAIN,
+    OLD_ANSWER: _ASK_AGAIN,
+    OTHER_CLUSTER: "Collect each cluster into its own folder, with its own collection.toml.",
+    SEVERAL_BROKERS: "Replace it with the log of the folder's own broker; each broker's has its "
+    "own folder.",
+    OTHER_BROKER: "Move it to its own broker's folder, and copy the file that belongs here.",
+}
+"""The remedy for each code of `ingest.fact.SET_APART`."""
 
 
 def files_not_read(rows: Iterable[NotReadFact]) -> Iterator[Finding]:
@@ -215,11 +234,12 @@ def files_not_read(rows: Iterable[NotReadFact]) -> Iterator[Finding]:
         details = row["details"]
         place = row["broker_name"] or details.get("name", "")
         cut = CUT_OFF in details["why"]
-        of_others = details["why"].startswith(LEFT_OUT)
-        read = "cut" if cut else "" if of_others or details["lines"] == "0" else "read"
-        kind = "" if cut else details["looks_like"], read, "left out" if of_others else ""
+        code = details["code"]
+        set_apart = code in _IF_SET_APART
+        read = "cut" if cut else "" if set_apart or details["lines"] == "0" else "read"
+        kind = "" if cut else details["looks_like"], read, code if set_apart else ""
         alike.setdefault((details["what"], place, *kind), []).append(row)
-    for (what, place, looks_like, read, left_out), files in sorted(alike.items()):
+    for (what, place, looks_like, read, set_apart_as), files in sorted(alike.items()):
         details = files[0]["details"]
         names = listed((row["source"] for row in files), 3)
         if place:
@@ -229,7 +249,7 @@ def files_not_read(rows: Iterable[NotReadFact]) -> Iterator[Finding]:
         how = "cannot be read"
         if read == "cut":
             how = "is cut off" if len(files) == 1 else "are cut off"
-        elif left_out:
+        elif set_apart_as:
             how = "was left out" if place or len(files) == 1 else "were left out"
         elif details["understood"] != "0":
             part = f"({details['understood']} of {details['lines']} lines)"
@@ -245,30 +265,13 @@ def files_not_read(rows: Iterable[NotReadFact]) -> Iterator[Finding]:
             f"{subject} {how}{why}{like}",
             evidence,
             broker_name=files[0]["broker_name"],
-            remedy=_remedy(details["why"], left_out),
+            remedy=_IF_SET_APART.get(set_apart_as) or _if_unread(details["why"]),
         )
 
 
-def _remedy(why: str, left_out: str) -> str:
-    """Return what to do about a file that was left out, or that cannot be read."""
-    if not left_out:
-        return WITH_TIME if f" {UNDATED} " in why else COLLECT_AGAIN
-    if why.startswith((OF_ANOTHER, OUTDATED)):
-        return ASK_AGAIN
-    if why.startswith(OF_SEVERAL):
-        return OWN_LOG
-    return OTHER_FOLDER if why.startswith(OF_BROKER) else OTHER_CLUSTER
-
-
-COLLECT_AGAIN = (
-    "Collect it again, in UTF-8, exactly as mqadmin prints it or RocketMQ writes it; the table "
-    "rejected lists the refused lines."
-)
-WITH_TIME = "Put the epoch milliseconds at which the command began, and -, before its name."
-ASK_AGAIN = "Run the command again, and keep each answer under the name of its subject and time."
-OTHER_CLUSTER = "Collect each cluster into its own folder, with its own collection.toml."
-OWN_LOG = "Replace it with the log of the folder's own broker; each broker's has its own folder."
-OTHER_FOLDER = "Move it to its own broker's folder, and copy the file that belongs here."
+def _if_unread(why: str) -> str:
+    """Return what to do about a file that cannot be read."""
+    return WITH_TIME if f" {UNDATED} " in why else COLLECT_AGAIN
 
 
 def not_collected(rows: Iterable[NotCollectedFact]) -> Iterator[Finding]:

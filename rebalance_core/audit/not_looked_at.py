@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from rebalance_core.audit.completeness import LEFT_OUT
 from rebalance_core.audit.group_snapshot import listed, plural
-from rebalance_core.ingest.file_reader import OF_OTHER_COMMAND
+from rebalance_core.ingest.fact import SET_APART, UNKNOWN_COMMAND
 from rebalance_core.model.times import MINUTE_MS, utc
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ LATE_MS = 5 * MINUTE_MS
 """Logs that begin or end this much later than others are named."""
 
 
+_CODE = re.compile(r"(?:^|; )[^;]*?: ([A-Z_]+)(?=: |;|$)")
+"""The code after the name of each file in a note of ``coverage``."""
 _LOGS = {"NAME_SERVER": "the logs of name servers", "CLIENT": "the logs of clients"}
 
 
@@ -62,14 +65,13 @@ def not_looked_at(rows: Iterable[CoverageRow]) -> str:
 
 def _files(notes: Iterable[str]) -> Iterator[str]:
     """Yield how many files were set apart, are answers of other commands, and lack their ends."""
-    reasons = [note.partition(": ")[2] for note in notes]
-    apart = sum(why.startswith(LEFT_OUT) for why in reasons)
-    of_others = sum(why.startswith(OF_OTHER_COMMAND) for why in reasons)
+    codes = Counter(code for note in notes for code in _CODE.findall(note) or ("",))
+    apart, of_others = sum(codes[code] for code in SET_APART), codes[UNKNOWN_COMMAND]
     if apart:
         yield f"{plural(apart, 'file')} set apart"
     if of_others:
         yield f"{plural(of_others, 'answer')} of commands that are not read"
-    if broken := len(reasons) - apart - of_others:
+    if broken := codes.total() - apart - of_others:
         yield f"the missing parts of {plural(broken, 'file')} that cannot be read to the end"
 
 

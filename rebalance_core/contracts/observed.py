@@ -176,7 +176,7 @@ _OTHER_KINDS = (
         "server's log of which under half the lines are understood",
         details=fields(
             "what (command, or file), name? (of the name server), lines, understood, "
-            "why (first refusal), first_line, looks_like"
+            "code, why (of the first refusal), first_line, looks_like"
         ),
     ),
     FactKind(

@@ -1929,6 +1929,7 @@ class NotReadDetails(TypedDict):
     name: NotRequired[str]
     lines: str
     understood: str
+    code: str
     why: str
     first_line: str
     looks_like: str

@@ -38,6 +38,7 @@ from rebalance_core.ingest.collection import (
 )
 from rebalance_core.ingest.collection_settings import SETTINGS_NAME
 from rebalance_core.ingest.evidence import Evidence, is_on_cluster
+from rebalance_core.ingest.fact import UNKNOWN_COMMAND
 from rebalance_core.ingest.file_findings import WRONG_FILE_SHARE, broker_stores
 from rebalance_core.ingest.file_reader import FileStats
 from rebalance_core.ingest.hashed_addresses import client_addresses, looks_hashed
@@ -219,6 +220,7 @@ def _not_read(
             details = {
                 "lines": file_stats.rejected + file_stats.understood,
                 "understood": file_stats.understood,
+                "code": file_stats.code,
                 "why": file_stats.partial or file_stats.why,
             }
             details |= {"first_line": file_stats.first_line, "looks_like": file_stats.looks_like}
@@ -234,8 +236,9 @@ def _not_read(
             if file_stats.understood < WRONG_FILE_SHARE * file_stats.lines
         ]
         if understood < WRONG_FILE_SHARE * lines:
-            details = {"lines": lines, "understood": understood, "why": foreign[0].why}
-            details |= {n: getattr(foreign[0], n) for n in ("first_line", "looks_like")}
+            details = {"lines": lines, "understood": understood}
+            details |= {n: getattr(foreign[0], n) for n in ("code", "why", "first_line")}
+            details |= {"looks_like": foreign[0].looks_like}
             _add_not_read(rows, replace(files[0], name=foreign[0].name), details, context)
     for piece in collection.refused:
         # if a copy differs, the other file is read; the collector named unfinished copies
@@ -249,8 +252,9 @@ def _not_read(
             LOCK_LOG,
             POP_LOG,
         ):
-            details = {"lines": 0, "understood": 0, "why": piece.message, "first_line": piece.raw}
-            _add_not_read(rows, refused, details | {"looks_like": ""}, context)
+            details = {"lines": 0, "understood": 0, "code": piece.code, "why": piece.message}
+            details |= {"first_line": piece.raw, "looks_like": ""}
+            _add_not_read(rows, refused, details, context)
 
 
 def _not_collected(rows: FactRows, collection: Collection, context: ClusterContext) -> None:
@@ -279,7 +283,7 @@ def _states_too_little(stats: FileStats) -> bool:
 
 def _is_refused(stats: FileStats) -> bool:
     """Return True if lines of a document were refused, but not as those of an unread command."""
-    return bool(stats.rejected) and set(stats.codes) != {"UNKNOWN_COMMAND"}
+    return bool(stats.rejected) and set(stats.codes) != {UNKNOWN_COMMAND}
 
 
 def _add_not_read(

@@ -120,7 +120,7 @@ def coverage_rows(
         # if a copy differs, the other file is read
         refused = None if piece.code == COPY_DIFFERS else identify(piece.source)
         if refused is not None and refused.kind != GIVEN_GROUPS:
-            note = f"{refused.name}: {piece.message}"
+            note = f"{refused.name}: {piece.code}: {piece.message}"
             stretch = _Stretch(refused.written_ms, refused.written_ms, note)
             _merge(rows, _row(_host(refused), stretch))
     return list(rows.values())
@@ -224,7 +224,7 @@ def _of_documents(
         why = file_stats.partial or (
             "" if file_stats.understood or not file_stats.rejected else file_stats.why
         )
-        note = f"{file.name}: {why}" if why else ""
+        note = f"{file.name}: {file_stats.code}: {why}" if why else ""
         stretch = _Stretch(file.written_ms, file.written_ms, note)
         whole = not (why or file_stats.unreadable)
         yield _row(host, stretch, [file_stats], complete=whole, time_zone=zone if zoned else None)

@@ -24,6 +24,7 @@ from rebalance_core.ingest.evidence import (
 )
 from rebalance_core.ingest.fact import (
     STRAY_LINE,
+    UNKNOWN_COMMAND,
     UNPARSABLE_DOCUMENT,
     UNPARSABLE_LINE,
     WRONG_FILE,
@@ -136,7 +137,6 @@ ADMIN_PARSERS: dict[str, DocumentParser] = {
 }
 ZONED_COMMANDS = ("consumerProgress", "consumerStatus", "topicStatus")
 
-OF_OTHER_COMMAND = "is the output of a command that ingest does not read"
 LONGEST_COMMAND_MS = 10 * MINUTE_MS
 """A dump's time is its command's start, so it may print what happened during the run."""
 CLOCK_SLACK_MS = 2_000
@@ -380,6 +380,11 @@ class FileStats:
         self.period = joined_period(self.period, None)
         self.pauses = [Pause(*pause) for pause in self.pauses]
         self.set_forward = tuple(self.set_forward)
+
+    @property
+    def code(self) -> str:
+        """The code of the first refusal; empty: there is none."""
+        return next(iter(self.codes), "")
 
     def step_back(self, position: int, before: str, after: str) -> None:
         """Note that the times go back from a line on, if they do by more than threads explain."""
@@ -867,7 +872,9 @@ class FileReader:
                 )
                 zone = {"time_zone": read_at}
         if parser is None:
-            why = Unreadable("UNKNOWN_COMMAND", OF_OTHER_COMMAND)
+            why = Unreadable(
+                UNKNOWN_COMMAND, "is the output of a command that ingest does not read"
+            )
             results: list[Fact | Unread] = [unread(name, name, why)]
             yield from self._addressed(results, 0)
             yield from of_document(self.file, results, self.brokers)

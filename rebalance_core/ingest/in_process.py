@@ -27,7 +27,7 @@ from rebalance_core.ingest.collection import (
 )
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.evidence_table import COUNTED, evidence_batches, pieces_of, stats_of
-from rebalance_core.ingest.fact import Unread, Unreadable, storable
+from rebalance_core.ingest.fact import SET_APART, Unread, Unreadable, storable
 from rebalance_core.ingest.file_reader import (
     MOST_STEPS,
     Edges,
@@ -45,7 +45,6 @@ from rebalance_core.ingest.parse.log_blocks import blocks_of
 from rebalance_core.ingest.renamed_groups import other_names
 from rebalance_core.ingest.rows import merged
 from rebalance_core.ingest.store_copies import FILE_BITS
-from rebalance_core.ingest.strangers import FILE_OF_ANOTHER
 from rebalance_core.ingest.whole_cluster import WholeCluster
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.model.file_statuses import NOT_UNDERSTOOD, READ, REFUSED, STATES_NOTHING
@@ -444,7 +443,7 @@ def _kind(name: str) -> str:
 
 def _status(file_stats: FileStats) -> tuple[str, str]:
     """Return the status of an opened file, and the reason."""
-    if FILE_OF_ANOTHER in file_stats.codes:
+    if file_stats.code in SET_APART:
         return REFUSED, file_stats.why
     if file_stats.understood:
         return READ, file_stats.partial or file_stats.why or (

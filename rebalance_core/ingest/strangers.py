@@ -13,20 +13,22 @@ from rebalance_core.ingest.broker_folders import SYNC_MEMBER_TOPIC, BrokerDirect
 from rebalance_core.ingest.collection import ADMIN, BROKER_LOG, CONFIG_STORES, TOPICS, Collection
 from rebalance_core.ingest.copied_names import may_be
 from rebalance_core.ingest.evidence import Evidence, is_on_cluster
-from rebalance_core.ingest.fact import Unread, file_of
+from rebalance_core.ingest.fact import (
+    OLD_ANSWER,
+    OTHER_BROKER,
+    OTHER_CLUSTER,
+    OTHER_SUBJECT,
+    SEVERAL_BROKERS,
+    Unread,
+    Unreadable,
+    file_of,
+)
 from rebalance_core.ingest.file_reader import ANSWER, OF_CLIENT, OF_GROUP, FileStats
-from rebalance_core.ingest.foreign_lists import foreign_lists, foreign_offsets
+from rebalance_core.ingest.foreign_files import foreign_files
 from rebalance_core.model.times import MINUTE_MS
 
 if TYPE_CHECKING:
     from rebalance_core.ingest.evidence_types import ClusterEvidence
-
-FILE_OF_ANOTHER = "FILE_OF_ANOTHER"
-"""Code of a file that was read and set apart."""
-OF_BROKER, OF_CLUSTER, OF_ANOTHER = "it is of broker", "it is of cluster", "it is an answer about"
-OF_SEVERAL = "it holds the logs of"
-OUTDATED = "it repeats"
-"""The first words of its message."""
 
 
 # A broker's log names it at each start; its topics.json has a topic with its name. All files of a
@@ -55,9 +57,7 @@ class SetApart:
     @property
     def refused(self) -> list[Unread]:
         """The refusals of the files set apart."""
-        return [
-            Unread(o.name, o.first_line or o.name, FILE_OF_ANOTHER, o.why) for o in self.strangers
-        ]
+        return [Unread(o.name, o.first_line or o.name, o.code, o.why) for o in self.strangers]
 
     @property
     def names(self) -> frozenset[str]:
@@ -79,8 +79,7 @@ def set_apart(
     stats = tuple(stats)
     why = {
         **_misnamed_answers(collection, stats),
-        **foreign_lists(collection, stats),
-        **foreign_offsets(collection, stats),
+        **foreign_files(collection, stats),
         **_strangers(collection, pieces),
     }
     if not why:
@@ -95,16 +94,16 @@ def set_apart(
     return replace(apart, collection=replace(collection, files=files, refused=refused))
 
 
-def _refused(file_stats: FileStats, why: str) -> FileStats:
-    refused = FileStats(file_stats.name, file_stats.kind, file_stats.lines, rejected=1, why=why)
-    refused.codes[FILE_OF_ANOTHER] = 1
+def _refused(file_stats: FileStats, why: Unreadable) -> FileStats:
+    name, kind, codes = file_stats.name, file_stats.kind, {why.code: 1}
+    refused = FileStats(name, kind, file_stats.lines, rejected=1, codes=codes, why=why.message)
     return replace(refused, first_line=file_stats.first_line)
 
 
 # consumerConnection and consumerProgress have the group's retry topic among their rows, or name the
 # group that is not online; the properties of a client have its group, address and instance. Where
 # these are the group or client that another answer is named after, this one's name is wrong.
-def _misnamed_answers(collection: Collection, stats: Iterable[FileStats]) -> dict[str, str]:
+def _misnamed_answers(collection: Collection, stats: Iterable[FileStats]) -> dict[str, Unreadable]:
     """Return why each answer has another group's or client's name, by file."""
     answers = [s for s in stats if s.kind == ADMIN]
     names = {f.name: f.arguments[2] for f in collection.files if f.arguments[2:]}
@@ -116,10 +115,10 @@ def _misnamed_answers(collection: Collection, stats: Iterable[FileStats]) -> dic
     )
 
 
-def _of_other_groups(answers: Iterable[FileStats]) -> dict[str, str]:
+def _of_other_groups(answers: Iterable[FileStats]) -> dict[str, Unreadable]:
     by_file = {answer.name: list(_stated(answer, OF_GROUP)) for answer in answers}
     groups = {asked for pairs in by_file.values() for asked, _ in pairs}
-    why: dict[str, str] = {}
+    why: dict[str, Unreadable] = {}
     for name, pairs in by_file.items():
         others = {group for _, group in pairs} & groups
         if others and not any(_is_same_group(asked, stated) for asked, stated in pairs):
@@ -127,8 +126,10 @@ def _of_other_groups(answers: Iterable[FileStats]) -> dict[str, str]:
     return why
 
 
-def _of_other_clients(answers: Iterable[FileStats], names: Mapping[str, str]) -> dict[str, str]:
-    why: dict[str, str] = {}
+def _of_other_clients(
+    answers: Iterable[FileStats], names: Mapping[str, str]
+) -> dict[str, Unreadable]:
+    why: dict[str, Unreadable] = {}
     for answer in answers:
         own = names.get(answer.name, "")
         for _, stated in _stated(answer, OF_CLIENT) if own else ():
@@ -145,10 +146,10 @@ def _of_other_clients(answers: Iterable[FileStats], names: Mapping[str, str]) ->
 # that showed a live client is that one: otherwise the client would have stopped at that moment.
 def _repeated(
     answers: Iterable[FileStats], names: Mapping[str, str], written_ms: Mapping[str, int]
-) -> dict[str, str]:
+) -> dict[str, Unreadable]:
     """Return why each client's answer is an earlier one, by file."""
     first: dict[tuple[str, str], str] = {}
-    why: dict[str, str] = {}
+    why: dict[str, Unreadable] = {}
     dated = [answer for answer in answers if answer.name in names and answer.name in written_ms]
     for answer in sorted(dated, key=lambda answer: written_ms[answer.name]):
         for text, ((pulled_ms, _), *_) in answer.witnessed.items():
@@ -157,12 +158,14 @@ def _repeated(
             earlier = first.setdefault((names[answer.name], text), answer.name)
             was_live = pulled_ms > written_ms[earlier] - MINUTE_MS
             if was_live and written_ms[answer.name] - written_ms[earlier] > MINUTE_MS:
-                why[answer.name] = f"{OUTDATED} {earlier}: no pull of the client is newer"
+                why[answer.name] = Unreadable(
+                    OLD_ANSWER, f"it repeats {earlier}: no pull of the client is newer"
+                )
     return why
 
 
-def _misnamed(about: str, name: str) -> str:
-    return f"{OF_ANOTHER} {about}, and its name has {name}"
+def _misnamed(about: str, name: str) -> Unreadable:
+    return Unreadable(OTHER_SUBJECT, f"it is an answer about {about}, and its name has {name}")
 
 
 def _stated(answer: FileStats, about: str) -> Iterator[tuple[str, str]]:
@@ -183,15 +186,18 @@ def _is_same_client(named: str, stated_id: str) -> bool:
     return may_be(named, stated_id) or named.startswith(f"{stated_id}@")
 
 
-def _strangers(collection: Collection, pieces: Iterable[Evidence]) -> dict[str, str]:
-    """Return the facts of each file of another broker or cluster, by file."""
+def _strangers(collection: Collection, pieces: Iterable[Evidence]) -> dict[str, Unreadable]:
+    """Return the reason for each file of another broker or cluster, by file."""
     on_cluster = list(filter(is_on_cluster, pieces))
     of_brokers = _of_other_brokers(collection, on_cluster)
     own = collection.settings.cluster
     others = (piece for piece in on_cluster if file_of(piece.source) not in of_brokers)
     elsewhere = _of_other_clusters(own, others)
     return of_brokers | {
-        file.name: f"{OF_CLUSTER} {elsewhere[file.place]}, and this collection is of cluster {own}"
+        file.name: Unreadable(
+            OTHER_CLUSTER,
+            f"it is of cluster {elsewhere[file.place]}, and this collection is of cluster {own}",
+        )
         for file in collection.files
         if file.name.startswith("brokers/") and file.place in elsewhere
     }
@@ -220,8 +226,10 @@ def _of_other_clusters(own: str, pieces: Iterable[ClusterEvidence]) -> dict[str,
     return by_folder
 
 
-def _of_other_brokers(collection: Collection, on_cluster: list[ClusterEvidence]) -> dict[str, str]:
-    """Return the facts of each file of another broker, by file."""
+def _of_other_brokers(
+    collection: Collection, on_cluster: list[ClusterEvidence]
+) -> dict[str, Unreadable]:
+    """Return the reason for each file of another broker, by file."""
     directory = BrokerDirectory(known_brokers=set(collection.settings.brokers))
     for piece in on_cluster:
         directory.read(piece, 0)
@@ -233,22 +241,24 @@ def _of_other_brokers(collection: Collection, on_cluster: list[ClusterEvidence])
             logs[folder][file].add(name)
         elif kinds.get(file) == TOPICS:
             stores[folder][file].add(name)
-    by_file: dict[str, str] = {}
+    by_file: dict[str, Unreadable] = {}
     for folder in logs.keys() | stores.keys():
         own = _own_name(folder, logs.get(folder, {}), directory.known_brokers)
         for log, names in logs.get(folder, {}).items() if own else ():
             mixed = len(names & directory.known_brokers) > 1  # no line shows whose it is
             if mixed:
-                by_file[log] = f"{OF_SEVERAL} {' and '.join(sorted(names))}"
+                by_file[log] = Unreadable(
+                    SEVERAL_BROKERS, f"it holds the logs of {' and '.join(sorted(names))}"
+                )
             elif own not in names:
-                by_file[log] = _says(names, own)
+                by_file[log] = _of_broker(names, own)
         copies = stores.get(folder, {})
         shows_own = any(own in names for names in copies.values())
         for store, names in copies.items():
             if own and own not in names and (shows_own or names & directory.known_brokers):
                 copy = store.rpartition("/")[0]
                 by_file |= {
-                    file: _says(names, own)
+                    file: _of_broker(names, own)
                     for file, kind in kinds.items()
                     if kind in CONFIG_STORES and file.rpartition("/")[0] == copy
                 }
@@ -280,5 +290,6 @@ def _own_name(folder: str, logs: Mapping[str, set[str]], known_brokers: set[str]
     return ""
 
 
-def _says(names: Iterable[str], own: str) -> str:
-    return f"{OF_BROKER} {', '.join(sorted(names))}, and its folder is of broker {own}"
+def _of_broker(names: Iterable[str], own: str) -> Unreadable:
+    why = f"it is of broker {', '.join(sorted(names))}, and its folder is of broker {own}"
+    return Unreadable(OTHER_BROKER, why)

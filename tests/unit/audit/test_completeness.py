@@ -271,6 +271,7 @@ def not_read(what: str, source: str, broker: str | None = None, **more: str) -> 
         "what": what,
         "lines": "9",
         "understood": "0",
+        "code": "UNPARSABLE_LINE",
         "why": "'{' is no line of it",
         "first_line": "{",
         "looks_like": "",

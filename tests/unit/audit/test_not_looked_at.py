@@ -11,15 +11,22 @@ from rebalance_core.contracts.rows import CoverageRow
 @pytest.mark.parametrize(
     ("reasons", "said"),
     [
-        (["it is of broker b, and its folder is of broker a"], "1 file set apart"),
-        (["it repeats mqadmin/1-x.txt: no pull of the client is newer"] * 2, "2 files set apart"),
+        (["OTHER_BROKER: it is of broker b, and its folder is of broker a"], "1 file set apart"),
         (
-            ["is the output of a command that ingest does not read"],
+            ["OLD_ANSWER: it repeats mqadmin/1-x.txt: no pull of the client is newer"] * 2,
+            "2 files set apart",
+        ),
+        (
+            ["UNKNOWN_COMMAND: is the output of a command that ingest does not read"],
             "1 answer of commands that are not read",
         ),
         (
-            ["is cut off: it ends inside a row"],
+            ["UNPARSABLE_DOCUMENT: is cut off: it ends inside a row"],
             "the missing parts of 1 file that cannot be read to the end",
+        ),
+        (  # a row of two logs of one broker
+            ["OTHER_CLUSTER: it is of cluster d; brokers/a/broker.1.log: BROKEN_GZIP"],
+            "1 file set apart; the missing parts of 1 file that cannot be read to the end",
         ),
     ],
 )

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from rebalance_core.ingest.collection import open_collection
+from rebalance_core.ingest.fact import SET_APART
 from rebalance_core.ingest.in_process import read_collection, understood
 from tests.recordings.audited import audit_folder
 from tests.recordings.tables import DATA
@@ -46,7 +47,7 @@ def test_a_log_that_names_another_broker_is_set_apart(
     ingested = read_collection(collection)
     assert ingested.tables["cluster_events"] == whole
     refused = [row for row in ingested.tables["rejected"] if row["source"] == name]
-    assert [issue["code"] for row in refused for issue in row["issues"]] == ["FILE_OF_ANOTHER"]
+    assert [issue["code"] for row in refused for issue in row["issues"]] == ["OTHER_BROKER"]
     (file,) = (row for row in understood(collection, ingested.stats) if row["name"] == name)
     assert file["status"] == "REFUSED"
     assert file["reason"] == "it is of broker room1@broker-a, and its folder is of broker broker-a"
@@ -99,7 +100,7 @@ def test_a_folder_may_have_any_name(tmp_path: Path, whole: list[dict[str, object
     (folder / "brokers" / "broker-b").rename(folder / "brokers" / "broker-a")
     ingested = read_collection(open_collection(folder))
     codes = {issue["code"] for row in ingested.tables["rejected"] for issue in row["issues"]}
-    assert "FILE_OF_ANOTHER" not in codes
+    assert not codes & SET_APART
     events = [(row["event_ms"], row["event_type"]) for row in ingested.tables["cluster_events"]]
     assert events == [(row["event_ms"], row["event_type"]) for row in whole]
 
@@ -115,7 +116,7 @@ def test_where_neither_name_is_known_all_files_are_read(tmp_path: Path) -> None:
     (folder / "brokers" / "host-1" / "broker.1.log").write_bytes(data)
     ingested = read_collection(open_collection(folder))
     codes = {issue["code"] for row in ingested.tables["rejected"] for issue in row["issues"]}
-    assert "FILE_OF_ANOTHER" not in codes
+    assert not codes & SET_APART
 
 
 def test_a_log_of_several_brokers_is_set_apart(tmp_path: Path) -> None:
@@ -271,7 +272,7 @@ def test_the_folder_of_a_broker_of_another_cluster_never_speaks_for_this_one(
         row["source"]
         for row in ingested.tables["rejected"]
         for issue in row["issues"]
-        if issue["code"] == "FILE_OF_ANOTHER"
+        if issue["code"] == "OTHER_CLUSTER"
     }
     assert apart == set(names)
     (finding, *_) = (
@@ -290,4 +291,4 @@ def test_a_collection_may_have_a_name_that_no_broker_prints(tmp_path: Path) -> N
     toml.write_text("\n".join(lines) + "\n")
     ingested = read_collection(open_collection(folder))
     codes = {issue["code"] for row in ingested.tables["rejected"] for issue in row["issues"]}
-    assert "FILE_OF_ANOTHER" not in codes
+    assert not codes & SET_APART

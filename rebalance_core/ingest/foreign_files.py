@@ -14,6 +14,7 @@ A consumerOffset.json belongs to others if no log or other store has any of its 
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from rebalance_core.ingest.collection import (
     ADMIN,
@@ -24,6 +25,7 @@ from rebalance_core.ingest.collection import (
     CollectedFile,
     Collection,
 )
+from rebalance_core.ingest.fact import OTHER_CLUSTER, Unreadable
 from rebalance_core.ingest.file_reader import (
     BEGUN,
     CLOSED,
@@ -41,43 +43,73 @@ from rebalance_core.ingest.stored_names import StoredNames, stored_names
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.times import MINUTE_MS
 
-OF_OTHERS, OFFSETS_OF_OTHERS = "it lists other clients", "it has offsets of"
-"""The first words of the reasons."""
 STEADY_MS = MINUTE_MS
 """A member must be unchanged this long before and after a list that lacks it, because the clock
 that dates the list may be wrong."""
 
 
-def foreign_lists(collection: Collection, stats: Iterable[FileStats]) -> dict[str, str]:
-    """Return why each list of other clients is one, by file.
+def foreign_files(collection: Collection, stats: Iterable[FileStats]) -> dict[str, Unreadable]:
+    """Return why each list of members and consumerOffset.json of others is one, by file; none
+    while a log may name more than were noted of it.
 
     Args:
         collection: the files.
         stats: how each was understood.
     """
-    stats = tuple(stats)
-    files = {file.name: file for file in collection.files}
-    lists = [s for s in stats if _is_list(files[s.name]) and any(s.members())]
-    logs = [s for s in stats if s.kind in (BROKER_LOG, CLIENT_LOG)]
-    if not lists or any(len(log.witnessed) >= MOST_WITNESSES for log in logs):
+    understood = _Understood(collection, tuple(stats))
+    if any(len(log.witnessed) >= MOST_WITNESSES for log in understood.logs):
+        return {}
+    why = _foreign_lists(understood) | _foreign_offsets(understood)
+    return {name: Unreadable(OTHER_CLUSTER, message) for name, message in why.items()}
+
+
+@dataclass(frozen=True)
+class _Understood:
+    """The files of a collection, and how each was understood."""
+
+    collection: Collection
+    stats: tuple[FileStats, ...]
+
+    @cached_property
+    def files(self) -> dict[str, CollectedFile]:
+        return {file.name: file for file in self.collection.files}
+
+    @cached_property
+    def logs(self) -> list[FileStats]:
+        return [s for s in self.stats if s.kind in (BROKER_LOG, CLIENT_LOG)]
+
+    def is_complete(self, stored: StoredNames) -> bool:
+        """Return True if the names come from the stores of all brokers, at least one."""
+        brokers = {*self.collection.broker_folders, *self.collection.settings.brokers}
+        return bool(brokers) and brokers <= {self.files[name].place for name in stored.files}
+
+
+def _foreign_lists(understood: _Understood) -> dict[str, str]:
+    """Return why each list of other clients is one, by file."""
+    files, logs = understood.files, understood.logs
+    lists = [s for s in understood.stats if _is_list(files[s.name]) and any(s.members())]
+    if not lists:
         return {}
     logged = {client_id for log in logs for client_id in _clients(log)}
-    answered = {f.arguments[2] for f in collection.files if f.kind == ADMIN and f.arguments[2:]}
+    answered = {f.arguments[2] for f in files.values() if f.kind == ADMIN and f.arguments[2:]}
     members = _LoggedMembers.of(logs, files)
-    stored = stored_names(stats)
-    brokers = {*collection.broker_folders, *collection.settings.brokers}
-    stored_at = {files[name].place for name in stored.files}
+    stored = stored_names(understood.stats)
+    all_stored = understood.is_complete(stored)
     unnamed = {each.name: _listed(each) for each in lists if not _listed(each) & logged}
     of_others: dict[str, str] = {}
     for each in (each for each in lists if each.name in unnamed):
         answers = unnamed[each.name] & answered
         present = "" if answers else members.beside(each, files[each.name].written_ms)
         if present:
-            of_others[each.name] = f"{OF_OTHERS}, which no other file names, and {present}"
-        elif brokers and brokers <= stored_at and _is_unknown(each, stored, members):
+            of_others[each.name] = (
+                f"it lists other clients, which no other file names, and {present}"
+            )
+        elif all_stored and _is_unknown(each, stored, members):
             group = min(group for group, _ in each.members())
-            why = f"which no log names, and no log or store names {group} or its topics"
-            of_others[each.name] = f"{OF_OTHERS}, {why}"
+            of_others[each.name] = (
+                "it lists other clients, which no log names, and no log or store names "
+                f"{group} or its topics"
+            )
     return of_others | _with_clients_of(of_others, unnamed)
 
 
@@ -89,7 +121,7 @@ def _with_clients_of(
     for name in sorted(unnamed.keys() - of_others.keys()):
         beside = next((other for other in of_others if unnamed[other] & unnamed[name]), None)
         if beside is not None:
-            found[name] = f"{OF_OTHERS}, which no log names; {beside} does too"
+            found[name] = f"it lists other clients, which no log names; {beside} does too"
     return found
 
 
@@ -122,21 +154,11 @@ def _is_unknown(each: FileStats, stored: StoredNames, members: "_LoggedMembers")
     )
 
 
-def foreign_offsets(collection: Collection, stats: Iterable[FileStats]) -> dict[str, str]:
-    """Return why each consumerOffset.json of another cluster is one, by file.
-
-    Args:
-        collection: the files.
-        stats: how each was understood.
-    """
-    stats = tuple(stats)
-    files = {file.name: file for file in collection.files}
-    logs = [s for s in stats if s.kind in (BROKER_LOG, CLIENT_LOG)]
+def _foreign_offsets(understood: _Understood) -> dict[str, str]:
+    """Return why each consumerOffset.json of another cluster is one, by file."""
+    stats = understood.stats
     stored = stored_names(s for s in stats if s.kind != OFFSETS)
-    brokers = {*collection.broker_folders, *collection.settings.brokers}
-    if not brokers <= {files[name].place for name in stored.files}:
-        return {}
-    if any(len(s.witnessed) >= MOST_WITNESSES for s in logs):
+    if not understood.is_complete(stored):
         return {}
     groups = stored.groups | {group for s in stats for group, _ in s.members()}
     found = {}
@@ -148,7 +170,7 @@ def foreign_offsets(collection: Collection, stats: Iterable[FileStats]) -> dict[
             continue
         group, topic = min(pair for pair in commits if pair[1] in topics)
         found[store.name] = (
-            f"{OFFSETS_OF_OTHERS} {group} for {topic}, and of no group or topic that a log or "
+            f"it has offsets of {group} for {topic}, and of no group or topic that a log or "
             "another store names"
         )
     return found

@@ -16,7 +16,7 @@ from rebalance_core.ingest.collection import (
 )
 from rebalance_core.ingest.collection_settings import CollectionSettings
 from rebalance_core.ingest.file_reader import LIST, MEMBER, QUEUES, SUBSCRIBED, UP, FileStats
-from rebalance_core.ingest.foreign_lists import foreign_lists
+from rebalance_core.ingest.foreign_files import foreign_files
 from rebalance_core.storage.place import place_of
 from tests.recordings.audited import audit_folder
 from tests.recordings.tables import DATA
@@ -64,7 +64,9 @@ def found(*stats: FileStats, answered: str = "", more: FileStats | None = None) 
         status = ("consumerStatus", "g", answered)
         files.append(replace(asked, name=f"mqadmin/2-{answered}", arguments=status))
     root, settings = place_of("nowhere"), CollectionSettings("c", brokers=("a",))
-    return foreign_lists(Collection(root, settings, tuple(files), ()), stats)
+    why = foreign_files(Collection(root, settings, tuple(files), ()), stats)
+    assert {refusal.code for refusal in why.values()} <= {"OTHER_CLUSTER"}
+    return {name: refusal.message for name, refusal in why.items()}
 
 
 def test_a_list_without_the_members_that_are_connected_is_of_others() -> None:
