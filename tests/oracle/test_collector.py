@@ -13,9 +13,13 @@ from tests.unit.ingest.documents import facts
 
 PROBE = """\
 import java.nio.file.Paths;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
+import %(package)s.body.ClusterInfo;
 import %(package)s.body.ConsumerRunningInfo;
 import %(package)s.body.ProcessQueueInfo;
 import org.apache.commons.cli.CommandLine;
@@ -51,6 +55,19 @@ public class Probe {
         collect.write("clusterList", out -> collect.execute(new Refused(), out));
         System.err.println("its own message");
         collect.nameRefused();
+        List<Map<String, Set<String>>> tables = new ArrayList<>();
+        tables.add(null);
+        tables.add(new HashMap<>());
+        tables.add(new HashMap<>(Map.of("X", Set.of("b"))));
+        for (Map<String, Set<String>> known : tables) {
+            ClusterInfo info = new ClusterInfo();
+            info.setClusterAddrTable((HashMap<String, Set<String>>) known);
+            try {
+                Collect.brokersOf("C", info);
+            } catch (java.io.IOException | IllegalArgumentException e) {
+                System.err.println(e);
+            }
+        }
         System.out.println(collect.failed.get() + " " + collect.files.get());
         System.exit(0);
     }
@@ -187,6 +204,15 @@ def test_questions_that_are_refused_are_a_failure(written: Path) -> None:
         "2 questions: a broker refuses questions without credentials (ROCKETMQ_CREDENTIALS names"
     )
     assert "CODE: 16" in why
+    assert "For more information" not in why
+    assert why in (written / "stderr").read_text().splitlines()[-4]
+
+
+def test_a_name_server_without_brokers_is_no_wrong_cluster(written: Path) -> None:
+    no_broker = "java.io.IOException: the name server null knows no broker, so"
+    empty, none, other = (written / "stderr").read_text().splitlines()[-3:]
+    assert all(line.startswith(no_broker) for line in (empty, none))
+    assert other.startswith("java.lang.IllegalArgumentException: there is no cluster C; ")
 
 
 def test_stacks_that_a_command_prints_are_in_its_file_alone(written: Path) -> None:

@@ -93,7 +93,7 @@ public final class Collect {
             collect.run(args[1], Integer.parseInt(args[2]));
             collect.nameRefused();
             status = collect.failed.get() == 0 ? 0 : 1;
-            System.err.printf("%d files, %d failures%n", collect.files.get(), collect.failed.get());
+            System.err.println(counted(collect.files.get(), "file") + ", " + counted(collect.failed.get(), "failure"));
         } catch (IllegalArgumentException e) { // nothing that was asked for can be collected
             System.err.println("collect: " + e.getMessage());
             status = 2;
@@ -109,11 +109,7 @@ public final class Collect {
     /** The brokers, groups and topics of the cluster. */
     void list(String cluster) throws Exception {
         ClusterInfo info = NameServer.ask(admin::examineBrokerClusterInfo);
-        Set<String> names = info.getClusterAddrTable().get(cluster);
-        if (names == null) {
-            throw new IllegalArgumentException("there is no cluster " + cluster + "; the name server "
-                + NameServer.ADDRESSES + " knows " + info.getClusterAddrTable().keySet());
-        }
+        Set<String> names = brokersOf(cluster, info);
         report("brokers", String.join("\n", names) + "\n");
         for (String name : names) {
             // The master has id 0; without one the lowest replica answers.
@@ -135,7 +131,31 @@ public final class Collect {
                 fail(name, "at " + address + " " + Credentials.refusal(e) + " and is not asked again", e);
             }
         }
-        System.err.printf("%d brokers, %d groups, %d topics%n", brokers.size(), groups.size(), topics.size());
+        System.err.println(counted(brokers.size(), "broker") + ", " + counted(groups.size(), "group") + ", "
+            + counted(topics.size(), "topic"));
+    }
+
+    /**
+     * The names of the brokers of a cluster.
+     *
+     * @throws IllegalArgumentException when only other clusters are known: the name is a mistake
+     * @throws IOException when no broker of any cluster is known: all may be down
+     */
+    static Set<String> brokersOf(String cluster, ClusterInfo info) throws IOException {
+        Map<String, Set<String>> clusters = info.getClusterAddrTable();
+        String nameServer = "the name server " + NameServer.ADDRESSES;
+        if (clusters == null || clusters.isEmpty()) {
+            throw new IOException(nameServer + " knows no broker, so the cluster cannot be asked");
+        }
+        if (!clusters.containsKey(cluster)) {
+            throw new IllegalArgumentException(
+                "there is no cluster " + cluster + "; " + nameServer + " knows " + clusters.keySet());
+        }
+        return clusters.get(cluster);
+    }
+
+    static String counted(int count, String noun) {
+        return count + " " + noun + (count == 1 ? "" : "s");
     }
 
     void run(String cluster, int threads) throws InterruptedException {
@@ -344,8 +364,10 @@ public final class Collect {
 
     void fail(String what, String why, Throwable e) {
         failed.incrementAndGet();
-        System.err.println("collect: " + what + " " + why + ": " + e);
-        report("failed", (what + "\t" + why + ": " + e).replaceAll("[\r\n]+", " ") + "\n");
+        // RocketMQ's exceptions end with a line that names a page of questions.
+        String reason = e.toString().split("[\r\n]+For more information", 2)[0].replaceAll("[\r\n]+", " ");
+        System.err.println("collect: " + what + " " + why + ": " + reason);
+        report("failed", what + "\t" + why + ": " + reason + "\n");
     }
 
     /** Adds to a file for collect.sh; without it the exit code alone says that something failed. */

@@ -330,7 +330,7 @@ main() {
   done
   expect_listed
   write_settings
-  find "$OUTPUT" -type f | wc -l | awk '{print $1 " files in the collection"}' >&2
+  find "$OUTPUT" -type f | wc -l | awk '{print $1 ($1 == 1 ? " file" : " files") " in the collection"}' >&2
   [ ! -e "$WORK/continued" ] ||
     printf '%s logs from where %s ended\n' "$(wc -l <"$WORK/continued")" "$(head -n 1 "$KNOWN")" >&2
   [ "${#FAILED[@]}" -eq 0 ]
