@@ -127,6 +127,9 @@ def _unseen_members(group: GroupSnapshot) -> Unknown | None:
         since = logs_gap(group, listed_ms, None) or unknowns.MEMBERS_UNLOGGED
         why = f"{listed_by} listed members at {utc(listed_ms)}, and {since.why}"
         return replace(since, why=why)
+    known_by, known_ms = outsiders.last_known(group)
+    if known_ms > since_ms and not outsiders.is_denied(group, known_ms):
+        return unknowns.member_unnamed(known_by, known_ms)
     if not outsiders.is_denied(group, since_ms):
         if since_ms:
             unlogged = logs_gap(group, since_ms, None) or evidence.unlogged(group)

@@ -65,7 +65,8 @@ def gaps(
         yield unknowns.request_mode_unstated(client_id, name)
     if topic := _mode_unsure(group, observed, differences):
         yield unknowns.request_mode_undated(topic)
-    if stray := prediction.unknown((d.queue, d.at_ms) for d in differences if d.live):
+    stray = prediction.unknown((d.queue, d.at_ms) for d in differences if d.live)
+    if stray := stray | _held_unknown(group, prediction, observed):
         queue = min(stray)
         what = f"no file shows that {queue.topic} has queue {queue.queue_id} on {queue.broker_name}"
         yield unknowns.route_unshown(queue.topic, queue.broker_name, what)
@@ -80,6 +81,19 @@ def gaps(
             f"{names}"
         )
         yield unknowns.owners_unshown(name, what)
+
+
+def _held_unknown(
+    group: GroupSnapshot, prediction: Prediction, observed: list[Observation]
+) -> set[MessageQueue]:
+    """Return the queues that a member holds in the last round and the ledger never has."""
+    held: set[MessageQueue] = set()
+    for observation in last_round(observed):
+        if isinstance(observation, ClientObservation):
+            held |= observation.held
+        elif observation.address:
+            held.add(observation.queue)
+    return prediction.unknown((queue, group.run.end_ms) for queue in held)
 
 
 def _masters_unknown(group: GroupSnapshot, observed: list[Observation]) -> Unknown | None:

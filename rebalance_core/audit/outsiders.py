@@ -167,6 +167,19 @@ def last_listed(group: GroupSnapshot) -> tuple[str, int]:
     return place, at_ms
 
 
+def last_known(group: GroupSnapshot) -> tuple[str, int]:
+    """Return the broker that last compared a pull with its members' subscriptions, and when.
+
+    0: none did.
+
+    Source: PullMessageProcessor#processRequest (4.9.7, 5.3.3): it first looks up the group's
+    members.
+    """
+    facts = group.facts["SUBSCRIPTION_NOT_LATEST"]
+    at_ms, broker = max(((f["last_ms"], f["broker_name"]) for f in facts), default=(0, ""))
+    return broker, at_ms
+
+
 def _denied_by(group: GroupSnapshot) -> tuple[str, ...]:
     names = {fact["broker_name"] for fact in group.facts["GROUP_AT_BROKER"] if is_empty(fact)}
     names |= {fact["broker_name"] for fact in group.facts["NOT_ONLINE"]}

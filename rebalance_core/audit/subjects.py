@@ -253,9 +253,11 @@ def _strategies(group: GroupSnapshot, _: Finding) -> Timelines:
 def _topics(group: GroupSnapshot, finding: Finding) -> Timelines:
     """Yield how the group's topics are set up, by the logs since a store or dump shows them.
 
-    If a log begins too late, another file that shows the topic may have the missing facts.
+    A broker that may be down or up again changes the queues that members share. If a log begins
+    too late, another file that shows the topic may have the missing facts.
     """
     run, end_ms = group.run, end_of(group)
+    yield from _masters_back(group, finding)
     topics = {(row["topic"], row["broker_name"]): row for row in group.tables["topics"]}
     unlisted = {*shown_pairs(group) - topics.keys(), *_grown(group, topics)}
     if unlisted and run.coverage.known:
@@ -342,7 +344,7 @@ MEMBERS_OR_DENIED = Subject(
 TOPICS = Subject(
     "TOPICS",
     "how topics are set up: the brokers' logs, or a later topics.json or consumerProgress; for a "
-    "topic that no file shows, topics.json",
+    "topic that no file shows, topics.json; and whether a broker that went down is back",
     _topics,
 )
 STRATEGIES = Subject("STRATEGIES", "how each member divides", _strategies)

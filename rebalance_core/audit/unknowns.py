@@ -98,6 +98,13 @@ def client_unseen(client: str, at_ms: int) -> Unknown:
     )
 
 
+def member_unnamed(broker: str, at_ms: int) -> Unknown:
+    """Return the gap of a group whose members a broker knew while no file names one."""
+    why = f"{broker} knew members of the group at {utc(at_ms)}, and no file names one since"
+    remedy = f"Collect again with a broker.log of {broker} that goes back further, and its lists."
+    return Unknown(NOT_COVERED, broker, why, remedy)
+
+
 def offset_store(broker: str) -> LogFile:
     """Return the copies of a broker's consumerOffset.json."""
     remedy = f"Copy config/consumerOffset.json of {broker} every few minutes."

@@ -4,6 +4,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict
 from multiprocessing import get_context
 from pathlib import Path
@@ -16,8 +17,12 @@ def _trials(chosen: list[Chosen], workers: int) -> Iterator[Trial]:
     if workers == 1:
         yield from map(run_chosen, chosen)
         return
-    with get_context("spawn").Pool(workers) as pool:
-        yield from pool.imap_unordered(run_chosen, chosen, chunksize=4)
+    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
+        futures = [pool.submit(run_chosen, each) for each in chosen]
+        try:
+            yield from (future.result() for future in as_completed(futures))
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def run() -> int:

@@ -24,8 +24,10 @@ from rebalance_core.model.versions import nearest_version
 if TYPE_CHECKING:
     from rebalance_core.ingest.evidence_types import (
         BrokerAddressPiece,
+        BrokerBootedPiece,
         BrokerRegisteredPiece,
         BrokerRemovedPiece,
+        BrokerStartingPiece,
         ClusterEvidence,
         NameServerStartingPiece,
     )
@@ -196,13 +198,14 @@ def _back_unheard(
     """Yield starts of brokers that were down and whose registration no name server's log has.
 
     They count where a dump lists the broker later, or no name server logs anything any more: its
-    log ended, or the line was dropped.
+    log ended, or the line was dropped. Where the broker's own log ends before its start does, only
+    a dump shows that the start succeeded.
     """
-    for piece in ordered:
-        if piece.kind != "broker_booted":
-            continue
-        name, at_ms = piece.values["broker"], context.time_of(piece)
+    for piece in _starts(ordered):
+        at_ms = context.time_of(piece)
         folder = context.folders.get(piece.place)
+        name = folder.broker_name if folder else piece.place
+        name = piece.values["broker"] if piece.kind == "broker_booted" else name
         if folder and folder.slave and context.is_v4(name):
             continue
         named = [row for row in rows if row["broker_name"] == name]
@@ -216,8 +219,26 @@ def _back_unheard(
             for listing in ordered
             if listing.kind in ("broker", "route_broker") and listing.values["broker_name"] == name
         )
-        if heard_ms < at_ms or any(at_ms < ms and (end_ms is None or ms < end_ms) for ms in listed):
+        unheard = piece.kind == "broker_booted" and heard_ms < at_ms
+        if unheard or any(at_ms < ms and (end_ms is None or ms < end_ms) for ms in listed):
             yield broker_up(name, at_ms + MIDDLE_MS, piece.source, context)
+
+
+def _starts(
+    ordered: Iterable[ClusterEvidence],
+) -> Iterator[BrokerBootedPiece | BrokerStartingPiece]:
+    """Yield by time the line of each start that succeeded, and the first one of a last start whose
+    success its log does not have.
+    """
+    last: dict[str, BrokerStartingPiece] = {}
+    for piece in ordered:
+        if piece.kind == "broker_starting":
+            last[piece.place] = piece
+        elif piece.kind in _OWN_LIFE:
+            last.pop(piece.place, None)
+            if piece.kind == "broker_booted":
+                yield piece
+    yield from last.values()
 
 
 def _from_brokers(ordered: list[ClusterEvidence], context: ClusterContext) -> list[Event]:

@@ -378,6 +378,21 @@ def test_a_group_that_only_a_client_s_log_has_commit_is_not_known_to_be_offline(
     assert compare(denying).verdict == OFFLINE
 
 
+def test_a_group_whose_pulls_a_broker_compared_with_its_members_is_not_known_to_be_offline() -> (
+    None
+):
+    """Only a broker that knows members answers that their subscription is not the latest."""
+    run = replace(RUN, coverage=Coverage(broker_logs(b=[WHOLE_LOG]), known=True))
+    refused = fact("SUBSCRIPTION_NOT_LATEST", DUMPED_MS - 1_000, broker_name="b", details={})
+    result = compare(replace(snapshot(refused, memberships=[]), run=run))
+    assert (result.verdict, result.reason) == (UNKNOWN, NOT_COVERED)
+    assert "b knew members of the group" in why_unknown(result)
+    denied = fact("NOT_ONLINE", DUMPED_MS, details={})
+    assert compare(replace(snapshot(refused, denied, memberships=[]), run=run)).verdict == OFFLINE
+    left = [member(A, 0, DUMPED_MS)]
+    assert compare(replace(snapshot(refused, memberships=left), run=run)).verdict == OFFLINE
+
+
 def test_a_queue_without_an_owner_may_have_one_if_its_master_may_be_back() -> None:
     """Only a master grants order locks, and no log shows the return of this one."""
     group = snapshot(*HEALTHY)
@@ -602,6 +617,21 @@ def test_a_queue_that_no_file_shows_is_no_difference() -> None:
     result = compare(snapshot(*shown, stray))
     assert (result.verdict, result.reason) == (UNKNOWN, NOT_COVERED)
     assert "topicRoute -t T" in settled_by(result)
+
+
+def test_a_held_queue_that_no_file_shows_is_no_agreement_during_a_change() -> None:
+    """The change would explain the difference, but no file shows the topic's queues."""
+    seen_ms, tables = JOINED_MS + 1_000, ledger()
+    kept = [row | {"to_ms": None} for row in tables["ownership"] if row["client_id"] == A]
+    tables |= {"ownership": kept, "memberships": [member(A, 0)], "diffs": []}
+    tables["epochs"][1]["causes"] = ["MASTER_UP"]
+    run = replace(RUN, end_ms=seen_ms)
+    shown = progress(seen_ms, *["10.0.0.1"] * 4)
+    assert compare(snapshot(*shown, run=run, **tables)).verdict == EQUAL
+    stray = {**shown[-1], "topic": "U"}
+    result = compare(snapshot(*shown, stray, run=run, **tables))
+    assert (result.verdict, result.reason) == (UNKNOWN, NOT_COVERED)
+    assert "topicRoute -t U" in settled_by(result)
 
 
 @pytest.mark.parametrize(

@@ -175,6 +175,16 @@ def test_a_start_counts_where_a_dump_lists_the_broker_later(kind: str) -> None:
     assert events(*BACK, LATER, said(15, kind, "", **values)) == DOWN
 
 
+def test_a_start_that_its_log_cuts_off_counts_where_a_dump_lists_the_broker_later() -> None:
+    starts = [*BACK[:2], said(20, "broker_starting", "a")]
+    listed = said(40, "route_broker", "", broker_name="a", addresses={})
+    assert events(*starts) == DOWN  # it may have failed
+    assert events(*starts, listed)[2:] == [("BROKER_UP", 20_500, None)]
+    assert events(*starts, said(21, "broker_stopping", "a"), listed) == DOWN
+    again = [*starts, *BACK[2:], listed]
+    assert events(*again)[2:] == [("BROKER_UP", 20_500, None)]  # once
+
+
 def test_a_start_whose_registration_is_logged_is_no_second_one() -> None:
     registered = said(21, "broker_registered", address="1:1")
     assert events(*BACK, registered) == [*DOWN, ("BROKER_UP", 21_500, None)]
