@@ -46,6 +46,8 @@ _ASKED = {
     LIVE_COMMANDS: "who holds which queue",
     MEMBER_COMMANDS: "which members each broker lists",
 }
+REMEDIES = 3
+"""The most remedies that a finding about uncertain findings names."""
 LOG_GAP_MS = 10 * MINUTE_MS
 """Logs copied right before a round of dumps end at most this long before its last dump."""
 EXPORTED: tuple[Literal["topics.json", "subscriptionGroup.json", "consumerOffset.json"], ...] = (
@@ -405,8 +407,14 @@ def unsure_findings(rows: Iterable[FindingsRow]) -> Iterator[Finding]:
             f"{plural(len(of_reason), 'finding')} above INFO {be} uncertain because {why}: "
             f"{listed(named)}",
             {"groups": listed(groups), "findings": len(of_reason), "why": why},
-            remedy=listed(remedies, 3),
+            remedy=_sentences(remedies),
         )
+
+
+def _sentences(texts: Sequence[str]) -> str:
+    """Return the first texts, each a sentence, and how many there are besides."""
+    more = len(texts) - REMEDIES
+    return " ".join([*texts[:REMEDIES], *([f"And {more} more."] if more > 0 else [])])
 
 
 def is_unsure(finding: FindingsBegun) -> bool:

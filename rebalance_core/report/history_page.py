@@ -99,14 +99,15 @@ def _by_state(
     def over(state: str) -> list[OpenFindingsRow]:
         return [row for row in chosen(state) if row["over_night_ms"] == last[row["cluster"]]]
 
-    old = [
-        row
-        for row in chosen("OPEN")
-        if last[row["cluster"]] - row["first_night_ms"] > OLD_NIGHTS * DAY_MS
-    ]
+    still: list[OpenFindingsRow] = []
+    old: list[OpenFindingsRow] = []
+    for row in chosen("OPEN"):
+        age_ms = last[row["cluster"]] - row["first_night_ms"]
+        (old if age_ms > OLD_NIGHTS * DAY_MS else still).append(row)
     return [
         ("New", "seen in the last night first", chosen("NEW")),
         ("Back again", "were over, are back", chosen("REOPENED")),
+        ("Still open", "seen in the last night and before", still),
         ("Healed", "ended, as the last night shows", over("HEALED")),
         (
             "Gone",

@@ -69,4 +69,5 @@ def test_what_was_mended_is_healed(folder: Path) -> None:
         ("ORPHAN_QUEUES", "billing"): "HEALED",
     }
     page = (folder / "nights-folded" / "history.html").read_text("utf-8")
-    assert "7 healed, 1 gone" in page
+    assert "1 still open, 7 healed, 1 gone" in page
+    assert "seen in the last night and before" in page

@@ -487,12 +487,15 @@ def after_logs(group: str, events: Iterable[Event], context: ClusterContext) -> 
     if not context.logged:
         when, since = "(no broker.log was collected)", "the dump before"
         remedy = "Collect broker.log of every broker, with all rotated files (otherdays/)."
+    dated, they = f"{len(rows)} events are dated by the dump that shows them", "They"
+    if len(rows) == 1:
+        dated, they = "1 event is dated by the dump that shows it", "It"
     return [
         finding(
             "INGEST_LOG_ENDED",
-            f"Only dumps show what members did {when}. {len(rows)} events are dated by the dump "
-            "that shows them or by the client's own start time. They may have happened at any "
-            f"time since {since}: windows and start bounds do not cover that.",
+            f"Only dumps show what members did {when}. {dated} or by the client's own start "
+            f"time. {they} may have happened at any time since {since}: windows and start bounds "
+            "do not cover that.",
             remedy,
             WARNING,
             consumer_group=group,

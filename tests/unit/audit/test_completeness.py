@@ -329,3 +329,6 @@ def test_what_is_info_for_want_of_evidence_is_incomplete_once_a_reason() -> None
     assert (one.evidence["findings"], one.remedy) == (3, "Collect one log.")
     assert another.evidence["groups"] == "g3"
     assert list(unsure_findings([])) == []
+    several = [unsure("R", f"g{n}", "w", remedy=f"Copy {n}.") for n in range(5)]
+    (together,) = unsure_findings(several)
+    assert together.remedy == "Copy 0. Copy 1. Copy 2. And 2 more."

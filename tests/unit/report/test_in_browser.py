@@ -155,6 +155,12 @@ def test_text_stands_out_from_the_paper(tab: Browser, tmp_path: Path, scheme: st
     )
     for selector, ink, paper in colours:
         assert contrast(ink, paper) >= 4.5, (scheme, selector, ink, paper)
+    turned = (
+        "['.split', '.figures .key'].map(s => getComputedStyle(document.querySelector(s)).filter)"
+    )
+    bar, key = tab.run(turned)
+    assert bar == key  # the same colours
+    assert (key != "none") == (scheme == "dark")
     papers = {selector: paper for selector, _, paper in colours}
     assert (luminance(papers["td"]) < 0.1) == (scheme == "dark")
 

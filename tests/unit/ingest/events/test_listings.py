@@ -105,7 +105,9 @@ def test_without_any_log_each_list_is_the_broker_s_whole_table() -> None:
         ("CONSUMER_JOIN", "2@2", 400_000, None),
     ]
     (finding,) = (row for row in tables["findings"] if row["rule_id"] == "INGEST_LOG_ENDED")
-    assert "no broker.log was collected" in finding["summary"]
+    assert "(no broker.log was collected). 2 events are dated by" in finding["summary"]
+    (alone,) = after_logs("g", tables["cluster_events"][:1], bare)
+    assert "(no broker.log was collected). 1 event is dated by" in alone["summary"]
 
 
 def test_a_start_counts_for_one_process_of_an_id() -> None:
