@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.contracts.table import RAW, SOURCE
+from rebalance_core.kernels import segments
 from rebalance_core.kernels.codes import encode
 from rebalance_core.kernels.segments import Bools, Ints, matching, pointers, ranges
 from rebalance_core.kernels.table_columns import COMMITS, EVENTS, GROUPS, OFFSETS, TABLES
@@ -308,7 +309,7 @@ class _Keys:
         if group_pattern is not None:
             wanted = pc.match_like(self._groups, group_pattern).to_numpy(zero_copy_only=False)
             of_consumers &= wanted[self._group[EVENTS]]
-        self._numbers = np.unique(self._group_key(EVENTS)[of_consumers])
+        self._numbers = segments.distinct(self._group_key(EVENTS)[of_consumers])
         cluster, group = np.divmod(self._numbers, max(1, len(self._groups)))
         self.cluster_of = cluster
         self.clusters = self._clusters.take(pa.array(cluster))
@@ -402,7 +403,7 @@ def _listed(lists: pa.ListArray, codes: Ints, group: Ints) -> tuple[Ints, Ints]:
 def _with_retry_topics(topics: _Interests, keys: _Keys) -> _Interests:
     """Return the interests, extended by the retry topic of every group that has a topic."""
     names = pc.binary_join_element_wise(RETRY_TOPIC_PREFIX, keys.groups, "")
-    group = np.unique(topics.group)
+    group = segments.distinct(topics.group)
     retry = keys.key_of(keys.cluster_of, keys.topic_codes(names))[group]
     has_retry = retry >= 0
     return _Interests.from_pairs(
@@ -439,7 +440,7 @@ def distinct_pairs(first: Ints, second: Ints) -> tuple[Ints, Ints]:
     (array([0, 7]), array([2, 1]))
     """
     count = int(second.max(initial=0)) + 1
-    pairs = np.unique(first * count + second)
+    pairs = segments.distinct(first * count + second)
     return pairs // count, pairs % count
 
 

@@ -4,6 +4,7 @@ import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
+from typing import Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +30,7 @@ from rebalance_core.kernels.cell_holders import Piece
 from rebalance_core.kernels.encoded_groups import EngineOptions, read_encoded_groups
 from rebalance_core.kernels.group_kinds import REASONS, REGULAR
 from rebalance_core.kernels.ledger import ledger_rows
+from rebalance_core.kernels.ownership.changes import OwnerChanges
 from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups, prepare_groups
 from rebalance_core.kernels.queue_parts import WHOLE, Part, part_of, turns_of
@@ -83,6 +85,7 @@ class HistoriesOfSharedInstances:
         return history_of(self.rows.tables_of(number, number + 1), self.options)
 
 
+MadeT = TypeVar("MadeT")
 REJECTED = "rejected"
 REPLAYED = Table(
     "replayed",
@@ -218,9 +221,9 @@ LedgerRows = Iterator[tuple[str, pa.RecordBatch]]
 
 BY_QUEUE = ("ownership", "diffs", "pull_starts", "pop_starts")
 """Tables with a row per queue; each part of a giant group yields its own rows."""
-MOST_KEPT_CELLS = 1 << 21
+MOST_KEPT_CELLS, CELLS_PER_CHANGE = 1 << 21, 8
 """With more cells than this, owners are recomputed for each table, because at 8 bytes or more per
-cell they would not fit into memory beside the rows.
+cell they would not fit into memory beside the rows; a change takes as much as so many cells.
 """
 REFERENCE_REASON = "REFERENCE"
 
@@ -288,27 +291,57 @@ def reference_pass(
 
 
 class _CachedHoldings(Holdings):
-    """`Holdings` that keep their pieces for the next table unless there are too many cells."""
+    """`Holdings` that keep their pieces and changes for the next table unless there are too many
+    of them.
+    """
 
     def __init__(self, prepared: PreparedGroups, part: Part) -> None:
         super().__init__(prepared, part)
-        self._kept: list[Piece] | None = None
+        self._pieces = _Kept[Piece](MOST_KEPT_CELLS)
+        self._changed = _Kept[tuple[Piece, OwnerChanges]](MOST_KEPT_CELLS)
 
     def pieces(self) -> Iterator[Piece]:
         """Yield the pieces, as `Holdings.pieces`."""
+        return self._pieces.all(super().pieces, lambda piece: len(piece.cells))
+
+    def changed_pieces(self) -> Iterator[tuple[Piece, OwnerChanges]]:
+        """Yield the pieces and changes, as `Holdings.changed_pieces`."""
+        return self._changed.all(super().changed_pieces, _size)
+
+
+def _size(changed: tuple[Piece, OwnerChanges]) -> int:
+    piece, changes = changed
+    return len(piece.cells) + CELLS_PER_CHANGE * len(changes.cell)
+
+
+class _Kept(Generic[MadeT]):
+    """What an iteration makes, kept for the next one if it is small enough.
+
+    Args:
+        most: The greatest sum of sizes to keep.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._kept: list[MadeT] | None = None
+
+    def all(
+        self, make: Callable[[], Iterator[MadeT]], size: Callable[[MadeT], int]
+    ) -> Iterator[MadeT]:
+        """Yield what was kept, or else what ``make`` yields."""
         if self._kept is not None:
             yield from self._kept
             return
-        kept: list[Piece] = []
-        cells = 0
-        for piece in super().pieces():
-            cells += len(piece.cells)
-            if cells <= MOST_KEPT_CELLS:
-                kept.append(piece)
+        kept: list[MadeT] = []
+        total = 0
+        for made in make():
+            total += size(made)
+            if total <= self._most:
+                kept.append(made)
             else:
                 kept.clear()
-            yield piece
-        if cells <= MOST_KEPT_CELLS:
+            yield made
+        if total <= self._most:
             self._kept = kept
 
 

@@ -23,6 +23,7 @@ from rebalance_core.engine.fan_out import (
 )
 from rebalance_core.engine.options import matches
 from rebalance_core.engine.sharing_groups import Group, wanted_with_sharing
+from rebalance_core.kernels import segments
 from rebalance_core.kernels.queue_parts import Part, part_of, turns_of
 from rebalance_core.kernels.segments import Bools, Ints, pointers, ranges
 from rebalance_core.kernels.table_columns import COMMITS, EVENTS, GROUPS, OFFSETS
@@ -552,7 +553,7 @@ def routing_of(
     parts = np.bincount(unit_group, minlength=len(groups))
     first = pointers(parts)
     group_keys = _keys(clusters, groups, "consumer_group")
-    reading = np.unique(of_group)
+    reading = segments.distinct(of_group)
     retry = _retry_keys(clusters, groups).take(pa.array(reading))
     read_by, topics = np.concatenate([of_group, reading]), pa.concat_arrays([topics, retry])
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.contracts import INPUT_TABLES
-from rebalance_core.kernels import group_kinds, group_rows
+from rebalance_core.kernels import group_kinds, group_rows, segments
 from rebalance_core.kernels.config_lists import NAME, ConfigLists, listed_brokers, read_lists
 from rebalance_core.kernels.encoded_events import Events, read_events
 from rebalance_core.kernels.encoded_offsets import (
@@ -205,7 +205,7 @@ def _number_groups(
         name: clusters[name, "cluster"] * len(group_names) + groups.get((name, "consumer_group"), 0)
         for name in TABLES
     }
-    distinct = np.unique(keys[EVENTS])
+    distinct = segments.distinct(keys[EVENTS])
     cluster, group = np.divmod(distinct, max(1, len(group_names)))
     numbers = {name: np.searchsorted(distinct, key) for name, key in keys.items()}
     return cluster_names.take(pa.array(cluster)), group_names.take(pa.array(group)), numbers

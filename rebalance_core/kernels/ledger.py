@@ -1,6 +1,7 @@
 """The rows of every ledger table for a block of groups; the small tables are made here."""
 
 from collections.abc import Iterator
+from itertools import starmap
 
 import numpy as np
 import pyarrow as pa
@@ -219,11 +220,11 @@ def _rows_of_table(
         case "ownership":
             yield from (ownership_rows(prepared, queues, piece) for piece in holdings.pieces())
         case "diffs":
-            changes = map(Differ(prepared, queues).changes, holdings.pieces())
-            yield from (diff_rows(prepared, queues, some) for some in changes)
+            pieces = holdings.changed_pieces()
+            yield from (diff_rows(prepared, queues, changes) for _, changes in pieces)
         case "pull_starts":
             starts = PullStartArrays(prepared, holdings)
-            yield from map(starts.rows, holdings.pieces())
+            yield from starmap(starts.rows, holdings.changed_pieces())
         case "memberships":
             yield membership_rows(prepared)
         case "consumer_load":

@@ -12,7 +12,7 @@ from rebalance_core.kernels.process_loads import ProcessLoads
 from rebalance_core.kernels.segments import AnyInts, Ints
 from rebalance_core.kernels.shared_loads import SharedLoads
 from rebalance_core.kernels.table_rows import group_columns, span_columns, table_rows
-from rebalance_core.kernels.topic_members import ManyHolders, add_block, topic_members_of
+from rebalance_core.kernels.topic_members import ManyHolders, add_block
 from rebalance_core.protocol.pull_threshold import THRESHOLD_OFF
 
 
@@ -67,7 +67,7 @@ def _counts(prepared: PreparedGroups, holdings: Holdings) -> tuple[Ints, Ints, I
 
     Cost: all cells.
     """
-    topic_members, members = topic_members_of(prepared), len(prepared.roster)
+    topic_members, members = holdings.topic_members, len(prepared.roster)
     per_topic_member = np.zeros(len(topic_members.entry), np.int32)
     everyone, processes = ManyHolders(prepared), ProcessLoads(prepared)
     for piece in holdings.pieces():

@@ -95,7 +95,9 @@ def find_member_strategies(
     """
     words, first = np.unique(segments.pair(strategy, rules), return_index=True)
     rows = (~everyone & ~lists, ~everyone & lists)
-    pairs, listed = (np.unique(segments.pair(group[mine], allocation[mine])) for mine in rows)
+    pairs, listed = (
+        segments.distinct(segments.pair(group[mine], allocation[mine])) for mine in rows
+    )
     mixed = np.union1d(
         np.intersect1d(group[everyone], group[~everyone]),
         np.intersect1d(group[no_retry], group[~no_retry]),

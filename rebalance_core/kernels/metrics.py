@@ -12,7 +12,6 @@ from rebalance_core.kernels.cell_holders import NO_MEMBER, Block, Broadcast, Sha
 from rebalance_core.kernels.codes import encoded
 from rebalance_core.kernels.ownership.changes import (
     VOLUNTARY,
-    Differ,
     OwnerChanges,
     held_before,
     preceding,
@@ -33,7 +32,6 @@ from rebalance_core.kernels.topic_members import (
     count_into,
     epochs_of_cells,
     held_topic_members,
-    topic_members_of,
 )
 from rebalance_core.kernels.topic_runs import clustering
 
@@ -57,7 +55,7 @@ def metric_rows(
     prepared: PreparedGroups, holdings: Holdings, sharing: SharedLoads | None
 ) -> pa.RecordBatch:
     """Return the rows of the topics, then the rows of the groups."""
-    topic_members = topic_members_of(prepared)
+    topic_members = holdings.topic_members
     counts = _count(prepared, holdings, topic_members)
     grid = prepared.grid
     of = np.repeat(np.arange(len(grid.topics.group)), np.diff(grid.topic_first))
@@ -109,11 +107,9 @@ def _count(prepared: PreparedGroups, holdings: Holdings, topic_members: TopicMem
     moved, voluntary, held, kept = np.zeros((4, len(prepared.grid.active)), np.int64)
     per_topic_member, kept_per_seat = np.zeros((2, len(topic_members.entry)), np.int32)
     counts = _Counts(moved, voluntary, held, kept, per_topic_member, kept_per_seat)
-    differ = Differ(prepared, holdings.queues)
     owned, keeping = ManyHolders(prepared), ManyHolders(prepared)
     clients = SharedClients(prepared) if prepared.shared.any() else None
-    for piece in holdings.pieces():
-        changes = differ.changes(piece)
+    for piece, changes in holdings.changed_pieces():
         moves = _Moves.from_changes(changes)
         if isinstance(piece, Broadcast):
             owned.add_broadcast(holdings.queues, piece)
@@ -183,8 +179,8 @@ def _add_moves(piece: Broadcast | Shared, moves: _Moves, stays: Bools, counts: _
         counts: changed in place.
     """
     of, held = piece.cells.topic_cell, held_before(piece)
-    count_into(counts.moved, of[np.unique(moves.cell)])
-    count_into(counts.voluntary, of[np.unique(moves.voluntary)])
+    count_into(counts.moved, of[segments.distinct(moves.cell)])
+    count_into(counts.voluntary, of[segments.distinct(moves.voluntary)])
     count_into(counts.held, of[held > 0])
     count_into(counts.kept, of[stays])
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rebalance_core.kernels import segments
 from rebalance_core.kernels.encoded_events import CONSUMER_TYPES, Events, type_code
 from rebalance_core.kernels.segments import Bools, Ints, first_of_run, last_true, pair
 from rebalance_core.kernels.topic_sets import TopicSets
@@ -91,7 +92,7 @@ def follow_members(events: Events, sets: TopicSets) -> Membership:
     kind = events.type[ordinals]
     live_before = _live_before(kind, first)
     applies = (kind == JOIN) | live_before
-    suspended = np.unique(group[(kind == SUSPENDS) & live_before])
+    suspended = segments.distinct(group[(kind == SUSPENDS) & live_before])
     processes = Processes(group[first], client[first], channel[first])
     process = (np.cumsum(first) - 1)[applies]
     kept, kind = ordinals[applies], kind[applies]

@@ -121,6 +121,12 @@ class Roster:
         """The epoch of each entry."""
         return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
 
+    @cached_property
+    def index(self) -> AnyInts:
+        """The number of entries before each one in its epoch."""
+        entries = np.arange(len(self), dtype=self._index_type)
+        return entries - np.repeat(self.first[:-1], np.diff(self.first)).astype(self._index_type)
+
     def client(self, entry: AnyInts) -> Ints:
         """Return the client of each entry; `ABSENT` and `NO_MEMBER` stand for themselves."""
         return self._clients[self.run[entry]]

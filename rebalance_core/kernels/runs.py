@@ -42,7 +42,7 @@ def find_runs(events: Events, membership: Membership, epochs: Epochs) -> tuple[R
     turned = changes.before[first] != state
     begins = segments.first_of_run(process)
     same = ~turned & (state != GONE) & ~begins & (mode != np.roll(mode, 1))
-    back_changed = np.unique(membership.processes.group[process[same]])
+    back_changed = segments.distinct(membership.processes.group[process[same]])
     epoch = epochs.at_instant[instant[last]]
     kept = turned & (epoch >= 0)
     process, state, mode, epoch = (a[kept] for a in (process, state, mode, epoch))
@@ -60,7 +60,7 @@ def overlapping(runs: Runs) -> Ints:
     """Return groups in which two processes of the same client id are members at once."""
     again = ~segments.first_of_run(runs.group, runs.client)
     overlap = again & (runs.from_epoch < np.roll(runs.to_epoch, 1))
-    return np.unique(runs.group[overlap])
+    return segments.distinct(runs.group[overlap])
 
 
 def processes_at_once(runs: Runs) -> Ints:

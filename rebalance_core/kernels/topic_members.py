@@ -60,11 +60,7 @@ def held_topic_members(
     prepared: PreparedGroups, topic_members: TopicMembers, topic_cell: AnyInts, entry: Ints
 ) -> Ints:
     """Return the topic member of each entry in a topic cell of the entry's epoch."""
-    return (
-        topic_members.first[topic_cell]
-        + entry
-        - prepared.roster.first[prepared.roster.epoch[entry]]
-    )
+    return topic_members.first[topic_cell] + prepared.roster.index[entry]
 
 
 def count_into(total: Counts | Ints, index: Ints) -> None:

@@ -32,7 +32,7 @@ class RetryTopics:
 
     def since_created(self, periods_: TopicPeriods) -> TopicPeriods:
         """Return the periods, those of varying topics cut to begin with the first queue."""
-        varying = np.unique(segments.pair(self.varying.group, self.varying.topic))
+        varying = segments.distinct(segments.pair(self.varying.group, self.varying.topic))
         keys = segments.pair(periods_.group, periods_.topic)
         created = segments.pair(self.created.group, self.created.topic)
         order = np.argsort(created)

@@ -17,6 +17,7 @@ from rebalance_core.contracts import (
 from rebalance_core.contracts.propagation import PROPAGATION
 from rebalance_core.contracts.table import TECHNICAL, rows_of_arrow
 from rebalance_core.engine.fan_out import GROUP, ROWS_PER_CHUNK, GroupedRows, of_types, subscribed
+from rebalance_core.kernels import segments
 from rebalance_core.kernels.codes import encode
 from rebalance_core.kernels.segments import Bools, Ints, pointers
 from rebalance_core.model import events
@@ -86,7 +87,7 @@ def by_group(tables: Mapping[str, pa.Table]) -> GroupedRows:
     clusters, cluster = encode(*(table["cluster"] for table in tables.values()))
     groups, group = encode(*(table["consumer_group"] for table in tables.values()))
     keys = [c * len(groups) + g for c, g in zip(cluster, group, strict=True)]
-    numbers = np.unique(np.concatenate(keys))
+    numbers = segments.distinct(np.concatenate(keys))
     rows, first = {}, {}
     for name, key in zip(tables, keys, strict=True):
         place = np.searchsorted(numbers, key)

@@ -26,6 +26,7 @@ from rebalance_core.contracts.progress import (
     SNAPSHOT_PROGRESS,
 )
 from rebalance_core.engine.fan_out import GROUP
+from rebalance_core.kernels import segments
 from rebalance_core.kernels.codes import encode
 from rebalance_core.kernels.segments import Bools, Ints, first_of_run, last_of_run, ranges
 from rebalance_core.model.group_settings import BROADCASTING
@@ -129,7 +130,7 @@ def queue_progress(tables: Mapping[str, pa.Table], topics: pa.Table) -> pa.Table
     )
     # a group reads the queues of its topics, those with its commits, and those in answers about it
     own = group_e >= 0
-    queue_t, group_t = queues.with_readers(np.unique(queues.of_ends[~own]), topics, group_t)
+    queue_t, group_t = queues.with_readers(segments.distinct(queues.of_ends[~own]), topics, group_t)
     read = np.concatenate((queues.of_commits, queues.of_ends[own], queue_t)) * len(groups)
     read += np.concatenate((group_c, group_e[own], group_t))
     pair, row = np.unique(read, return_inverse=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from rebalance_core.kernels import segments
 from rebalance_core.kernels.segments import NONE, Bools, Ints, first_of_run, last_of_run
 from rebalance_core.kernels.segments import running_max as _running_max
 from rebalance_core.model.group_settings import PUSH
@@ -187,7 +188,7 @@ def _last_givers(held: MeasuredHoldings, before: Ints, broken: Bools) -> Ints:
     longer = held.read_until_us[earlier] > held.read_until_us[last]
     latest = np.where((earlier >= 0) & longer, earlier, last)
     cut = before[broken]
-    return np.unique(np.concatenate([cut[cut >= 0], latest]))
+    return segments.distinct(np.concatenate([cut[cut >= 0], latest]))
 
 
 def _connected(ends: _Ends, before: Ints) -> Bools:

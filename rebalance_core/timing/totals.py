@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from rebalance_core.contracts.propagation import PROPAGATION_TOTALS
+from rebalance_core.kernels import segments
 from rebalance_core.kernels.segments import Bools, Ints
 from rebalance_core.timing.group_timeline import GroupTimeline
 from rebalance_core.timing.handovers import Handovers
@@ -47,7 +48,7 @@ def rollouts(windows: Windows, from_ms: int | None, to_ms: int | None) -> list[I
         counted &= at_ms >= from_ms
     if to_ms is not None:
         counted &= at_ms < to_ms
-    runs = np.unique(windows.run[counted])
+    runs = segments.distinct(windows.run[counted])
     return [np.flatnonzero(counted & (windows.run == run)) for run in runs]
 
 

@@ -69,7 +69,7 @@ def ask_own(encoded: EncodedGroups, epochs: Epochs, grid: Grid, roster: Roster) 
 def unsettled_groups(grid: Grid, answers: Answers) -> Ints:
     """Return groups whose custom strategy does more than give each queue to one member."""
     topics = [topic for (topic, _), indices in answers.items() if indices is None]
-    return np.unique(grid.topics.group[np.array(topics, np.int64)])
+    return segments.distinct(grid.topics.group[np.array(topics, np.int64)])
 
 
 class OwnStrategyOwners:

@@ -191,4 +191,6 @@ def blank_groups(encoded: EncodedGroups, group: Ints, client: Ints) -> Ints:
     strict = [isinstance(form, ByPlace) and form.blank_is_empty for form in forms]
     rows = np.flatnonzero(np.array([*strict, False], np.bool_)[encoded.groups.allocation[group]])
     names = encoded.names.clients.take(client[rows]).to_pylist()
-    return np.unique(group[rows[np.array([is_java_blank(name) for name in names], np.bool_)]])
+    return segments.distinct(
+        group[rows[np.array([is_java_blank(name) for name in names], np.bool_)]]
+    )

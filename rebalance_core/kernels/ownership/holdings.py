@@ -14,6 +14,7 @@ from rebalance_core.kernels.cells import Cells, Readable
 from rebalance_core.kernels.group_kinds import BROADCAST, SHARED, divides
 from rebalance_core.kernels.ownership import passes
 from rebalance_core.kernels.ownership.broadcast import Stays, broadcast, find_stays
+from rebalance_core.kernels.ownership.changes import Differ, OwnerChanges
 from rebalance_core.kernels.ownership.layout import Layout
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.ownership.sharing import Sharing
@@ -22,6 +23,7 @@ from rebalance_core.kernels.queue_parts import WHOLE, Part
 from rebalance_core.kernels.queues import Queues
 from rebalance_core.kernels.roster import ALL_TOPICS
 from rebalance_core.kernels.segments import Bools, Ints
+from rebalance_core.kernels.topic_members import TopicMembers, topic_members_of
 
 CELLS_PER_BLOCK = 1 << 17
 
@@ -89,6 +91,17 @@ class Holdings:
             else:
                 yield self._block(of_kind, cells)
 
+    def changed_pieces(self) -> Iterator[tuple[Piece, OwnerChanges]]:
+        """Yield the pieces, each with its changes."""
+        differ = Differ(self._prepared, self.queues)
+        for piece in self.pieces():
+            yield piece, differ.changes(piece)
+
+    @cached_property
+    def topic_members(self) -> TopicMembers:
+        """The topic members of the groups, which several tables count."""
+        return topic_members_of(self._prepared)
+
     @cached_property
     def _stays(self) -> Stays:
         return find_stays(self._prepared)
@@ -119,7 +132,7 @@ class Holdings:
         group = prepared.epochs.group[cells.epoch[cell]]
         for number in range(prepared.encoded.member_strategies.most):
             kinds = self._kernels.divided_by[number].groups.kind[group]
-            for kind in np.unique(kinds[divides(kinds)]).tolist():
+            for kind in segments.distinct(kinds[divides(kinds)]).tolist():
                 mine = cell[kinds == kind]
                 owner = self._kernels.kernel_of(kind, number).entries(Readable(cells, mine))
                 yield number, mine[owner >= 0], owner[owner >= 0]

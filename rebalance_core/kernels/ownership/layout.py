@@ -49,7 +49,7 @@ class Layout:
             readable = segments.pair(
                 np.repeat(np.arange(len(counts)), counts), segments.ranges(0 * counts, counts)
             )
-            both = np.unique(np.concatenate([readable, listed.key]))
+            both = segments.distinct(np.concatenate([readable, listed.key]))
             topic_broker, ids = segments.halves(both)
             counts = np.bincount(topic_broker, minlength=len(counts))
         first_id, part = np.zeros_like(counts), self._part

@@ -217,7 +217,7 @@ def _left_for_languages(
     dropped = np.isin(group, np.concatenate(frozen))
     apart |= having(lambda profile: profile.no_queue == DROP) & dropped
     apart |= having(lambda profile: profile.order == BYTES) & np.isin(group, _beyond_bmp(encoded))
-    groups = np.unique(group[apart])
+    groups = segments.distinct(group[apart])
     reason[groups[reason[groups] == group_kinds.REGULAR]] = group_kinds.LANGUAGE
 
 
@@ -230,7 +230,7 @@ def _beyond_bmp(encoded: EncodedGroups) -> Ints:
     ]
     codes = (events.client, events.broker, events.topic)  # -1: none, at the end
     of = [beyond[code] for beyond, code in zip(unsortable, codes, strict=True)]
-    return np.unique(events.group[np.logical_or.reduce(of)])
+    return segments.distinct(events.group[np.logical_or.reduce(of)])
 
 
 def _left_for_sharing(
@@ -321,11 +321,11 @@ def _reasons(
 def _seen_by_one_broker(encoded: EncodedGroups) -> Ints:
     """Return groups with a member whose join or departure only one broker saw."""
     events = encoded.events
-    return np.unique(events.group[(events.type < CONSUMER_TYPES) & (events.broker >= 0)])
+    return segments.distinct(events.group[(events.type < CONSUMER_TYPES) & (events.broker >= 0)])
 
 
 def _retry_subscribed(encoded: EncodedGroups) -> Ints:
     """Return groups with a member that subscribes the group's own retry topic at run time."""
     events = encoded.events
     of_retry = events.topic == encoded.groups.retry_topic[events.group]
-    return np.unique(events.group[of_retry & (events.type == type_code(SUBSCRIBE))])
+    return segments.distinct(events.group[of_retry & (events.type == type_code(SUBSCRIBE))])

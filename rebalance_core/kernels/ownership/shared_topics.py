@@ -44,7 +44,7 @@ def sharing_groups(shared: SharedTopics) -> Ints:
     """Return groups with a shared topic."""
     grid = shared.grid
     of = np.repeat(np.arange(len(grid.topics.group)), np.diff(grid.topic_first))
-    return np.unique(grid.topics.group[of[shared.cells]])
+    return segments.distinct(grid.topics.group[of[shared.cells]])
 
 
 def unanswered(grid: Grid, shared: SharedTopics) -> tuple[Ints, Ints]:
@@ -66,4 +66,4 @@ def unanswered(grid: Grid, shared: SharedTopics) -> tuple[Ints, Ints]:
 
     across = (shared.grid.frozen & after(grid.read)) | (grid.frozen & after(shared.cells))
     group = grid.topics.group[of]
-    return np.unique(group[shared.grid.frozen]), np.unique(group[across])
+    return segments.distinct(group[shared.grid.frozen]), segments.distinct(group[across])

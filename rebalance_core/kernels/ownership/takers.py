@@ -59,4 +59,4 @@ def pulling_groups(
     pulls = ~takers.proxied & np.where(
         takers.asking, unasked[end] > unasked[begin], pulled[end] > pulled[begin]
     )
-    return np.unique(runs.group[run[pulls]])
+    return segments.distinct(runs.group[run[pulls]])

@@ -93,7 +93,7 @@ class Inside:
 def lost_holders(prepared: PreparedGroups) -> Ints:
     """Return (epoch, client) of all lost holders, as sorted pairs."""
     epoch, client = lost_clients(prepared.encoded.events, prepared.membership, prepared.epochs)
-    return np.unique(segments.pair(epoch, client))
+    return segments.distinct(segments.pair(epoch, client))
 
 
 def handovers(
@@ -164,7 +164,7 @@ def commits_inside(
     epoch = adds.epoch[adds.kind != INITIAL][row]
     # The previous holder persists the offset, unless it was lost or takes the queue again.
     handing = rows.held_until_now[row] & (client != rows.client[row])
-    holders = np.unique(segments.pair(rows.holder_row, rows.holder))
+    holders = segments.distinct(segments.pair(rows.holder_row, rows.holder))
     handing &= segments.find(holders, segments.pair(row, client)) >= 0
     handing &= segments.find(lost, segments.pair(epoch, client)) < 0
     return Inside(row, commits.at_ms[commit], commits.offset[commit], client, handing)

@@ -99,7 +99,7 @@ class SeenOffsets:
         like = np.arange(len(prepared.grid.brokers.group))
         if prepared.encoded.shared_observations:
             like = _seen_alike(prepared, deletions)
-            rows = _of_brokers(prepared, np.unique(like), rows)
+            rows = _of_brokers(prepared, segments.distinct(like), rows)
         rows = rows.with_emptied(emptied(prepared, queues, deletions))
         self.rows = rows
         self._topic_broker, self._deletions = queues.topic_broker, deletions

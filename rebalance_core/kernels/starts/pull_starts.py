@@ -7,7 +7,7 @@ from rebalance_core.kernels.cell_holders import Block, Broadcast, Piece, Shared
 from rebalance_core.kernels.codes import encoded
 from rebalance_core.kernels.encoded_offsets import Observations
 from rebalance_core.kernels.group_rows import TYPES
-from rebalance_core.kernels.ownership.changes import INITIAL, Differ, OwnerChanges
+from rebalance_core.kernels.ownership.changes import INITIAL, OwnerChanges
 from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.ownership_rows import queue_columns
@@ -47,7 +47,6 @@ class PullStartArrays:
 
     def __init__(self, prepared: PreparedGroups, holdings: Holdings) -> None:
         self._prepared, self._queues = prepared, holdings.queues
-        self._differ = Differ(prepared, holdings.queues)
         encoded, queues = prepared.encoded, holdings.queues
         rows = encoded.observations if encoded.observations is not None else Observations.none()
         self._offsets = SeenOffsets(prepared, queues, rows, find_deletions(prepared))
@@ -59,9 +58,10 @@ class PullStartArrays:
         topics = prepared.grid.topics.topic[queues.group_topic]
         self._retry = encoded.topic_is_retry[topics]
 
-    def rows(self, piece: Piece) -> pa.RecordBatch:
-        """Return a row per ADD of the piece that is not INITIAL; names are coded."""
-        changes = self._differ.changes(piece)
+    def rows(self, piece: Piece, changes: OwnerChanges) -> pa.RecordBatch:
+        """Return a row per ADD of a piece that is not INITIAL, from the piece's changes; names are
+        coded.
+        """
         adds = changes.where(changes.is_add)
         mine = adds.where(adds.kind != INITIAL)
         starts = Starts.unknown(len(mine.queue))

@@ -52,7 +52,7 @@ class RoleSwitchArrays:
     def __init__(self, prepared: PreparedGroups, queues: Queues) -> None:
         brokers = prepared.grid.brokers
         readable = (brokers.broker >= 0) & (prepared.grid.most_readable > 0)
-        keys = np.unique(segments.pair(brokers.group[readable], brokers.broker[readable]))
+        keys = segments.distinct(segments.pair(brokers.group[readable], brokers.broker[readable]))
         self._outages = outages = find_outages(prepared.encoded.events)
         key_index = segments.find(keys, segments.pair(brokers.group, np.maximum(brokers.broker, 0)))
         self._broker = np.where(brokers.broker >= 0, key_index, segments.NONE)[queues.topic_broker]

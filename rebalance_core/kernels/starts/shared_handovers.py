@@ -110,7 +110,7 @@ def shared_past(
 
 def _holders(held: Periods, cell: Ints) -> tuple[Ints, Ints]:
     """Return (row, client) of all that hold the queue in each row's cell, sorted."""
-    asked = np.unique(cell[cell >= 0])
+    asked = segments.distinct(cell[cell >= 0])
     first = np.searchsorted(asked, held.begin)
     count = np.searchsorted(asked, held.end) - first
     asked_cell, client = segments.ranges(first, count), np.repeat(held.minor, count)

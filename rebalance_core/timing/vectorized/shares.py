@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.client.rebalance_pass import EMPTY_IS_UNKNOWN
+from rebalance_core.kernels import segments
 from rebalance_core.model.client_profile import BYTES, DROP
 from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.queue import MessageQueue
@@ -87,7 +88,7 @@ class QueueSets:
         position = np.searchsorted(codes, wanted)
         missing = np.append(codes, -1)[position] != wanted
         if missing.any():
-            new = np.unique(wanted[missing])
+            new = segments.distinct(wanted[missing])
             firsts, seconds = (new >> _SET_BITS).tolist(), (new & _SECOND).tolist()
             sets = [
                 self.number(of(self.sets[a], self.sets[b]))
@@ -221,7 +222,7 @@ class Shares:
         shares = self.table[rows, lifetimes]
         asked = np.flatnonzero(shares == _NOT_YET)
         if len(asked):
-            pairs = np.unique(rows[asked] * self.table.shape[1] + lifetimes[asked])
+            pairs = segments.distinct(rows[asked] * self.table.shape[1] + lifetimes[asked])
             for row, lifetime in zip(*divmod(pairs, self.table.shape[1]), strict=True):
                 if self.table[row, lifetime] == _NOT_YET:
                     self._share(int(row), int(lifetime))
