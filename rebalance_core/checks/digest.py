@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,8 @@ from rebalance_core.contracts.table import Column, arrow_type
 DIGEST_HEX_DIGITS = 32
 BLOCK_ROWS = 32_768
 """Rows hashed at once, so that a step's data stays in the processor's cache."""
+_KEPT_POWERS = 1 << 19
+"""So many powers, 8 MB, are computed once; a block of names has fewer bytes."""
 _LOW = np.uint64(0xFFFFFFFF)
 _NULL = np.uint64(0xA0761D6478BD642F)  # wyhash's first secret: any odd number
 _BASE = 0xE7037ED1A0B428DB  # odd, so that it has an inverse
@@ -111,7 +114,7 @@ def _typed(values: pa.Array, wanted: pa.DataType) -> pa.Array | Hashes:
     codes = values.indices
     if values.null_count:
         codes = pc.fill_null(codes.cast(pa.int64()), -1)
-    taken: Hashes = hashes[np.asarray(codes)]
+    taken: Hashes = hashes.take(np.asarray(codes))
     return taken
 
 
@@ -129,12 +132,12 @@ def _hashes(values: pa.Array) -> Hashes:
     """Return a mixed hash of each value of any type."""
     kind = values.type
     if values.null_count == len(values):
-        return np.full(len(values), _NULL)
+        return np.broadcast_to(_NULL, len(values))
     if pa.types.is_string(kind):
         encoded = values.dictionary_encode()  # most texts occur many times
         octets, lengths = _octets(encoded.dictionary)
         codes = np.asarray(pc.fill_null(encoded.indices, 0))
-        hashes: Hashes = _mixed(_in_order(octets, lengths))[codes]
+        hashes: Hashes = _mixed(_in_order(octets, lengths)).take(codes)
     elif pa.types.is_map(kind):
         hashes = _mixed(_entries(values))
     elif pa.types.is_list(kind):
@@ -145,7 +148,7 @@ def _hashes(values: pa.Array) -> Hashes:
     else:
         hashes = _mixed(_numbers(values))
     if values.null_count:
-        hashes[np.asarray(values.is_null())] = _NULL
+        np.copyto(hashes, _NULL, where=np.asarray(values.is_null()))
     return hashes
 
 
@@ -174,12 +177,26 @@ def _in_order(units: Hashes, lengths: np.ndarray) -> Hashes:
     The difference of two running sums is the polynomial times a power of the base.
     """
     ends = np.cumsum(lengths)
-    powers = _powers(_BASE, len(units) + 1)
-    inverses = _powers(_INVERSE, len(units) + 1)
-    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(units * powers[:-1])])
+    powers, inverses = _powers_up_to(len(units))
+    sums = np.zeros(len(units) + 1, np.uint64)
+    np.cumsum(units * powers[: len(units)], out=sums[1:])
     starts = ends - lengths
     hashes: Hashes = (sums[ends] - sums[starts]) * inverses[starts]
     return hashes + lengths.astype(np.uint64) * _SECOND
+
+
+def _powers_up_to(most: int) -> tuple[Hashes, Hashes]:
+    """Return the powers of the base and of its inverse, from 0 to at least ``most``."""
+    return _kept_powers() if most < _KEPT_POWERS else _both_powers(most + 1)
+
+
+@cache
+def _kept_powers() -> tuple[Hashes, Hashes]:
+    return _both_powers(_KEPT_POWERS)
+
+
+def _both_powers(count: int) -> tuple[Hashes, Hashes]:
+    return _powers(_BASE, count), _powers(_INVERSE, count)
 
 
 def _powers(base: int, count: int) -> Hashes:
@@ -204,9 +221,10 @@ def _entries(maps: pa.MapArray) -> Hashes:
 def _mixed(hashes: Hashes) -> Hashes:
     """Return numbers whose bits depend on all input bits: the steps of splitmix64."""
     hashes = hashes + _SECOND
-    hashes ^= hashes >> np.uint64(30)
+    shifted = hashes >> np.uint64(30)
+    hashes ^= shifted
     hashes *= np.uint64(0xBF58476D1CE4E5B9)
-    hashes ^= hashes >> np.uint64(27)
+    hashes ^= np.right_shift(hashes, np.uint64(27), out=shifted)
     hashes *= np.uint64(0x94D049BB133111EB)
-    hashes ^= hashes >> np.uint64(31)
+    hashes ^= np.right_shift(hashes, np.uint64(31), out=shifted)
     return hashes
