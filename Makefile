@@ -51,13 +51,13 @@ test-all: setup ## Run every test but the oracle, the slow ones too
 	$(BIN)/python -m pytest -m "not oracle"
 
 test-catalogs: setup ## Publish into Parquet, Delta and Iceberg tables, with their real jars (1 GB)
-	$(BIN)/python scripts/test_catalogs.py $(CATALOGS)
+	$(BIN)/python -m scripts.test_catalogs $(CATALOGS)
 
 test-kills: setup ## Kill a publishing process 30 times: make test-kills KILLS=30 SEED=1
 	KILLS=$(or $(KILLS),30) SEED=$(or $(SEED),1) $(BIN)/python -m pytest -q -s -m slow tests/spark/test_killed_publish.py
 
 test-sparks: setup ## Jobs, lines and Connect on other Sparks: make test-sparks SPARKS="3.5 4.3" (4 GB)
-	$(BIN)/python scripts/test_sparks.py $(SPARKS)
+	$(BIN)/python -m scripts.test_sparks $(SPARKS)
 
 test-wheel: setup ## Install the wheel into fresh environments and run what the tutorial prints
 	$(BIN)/python scripts/test_wheel.py

@@ -1,6 +1,6 @@
 """Publish into, and read from, plain Parquet tables, Delta and Iceberg, each with its real jars.
 
-    test_catalogs.py [parquet] [delta] [iceberg]
+    python -m scripts.test_catalogs [parquet] [delta] [iceberg]
 
 Environments are in .venv-catalogs/, one per Spark, made from the dependency group test-catalogs;
 jars come from Maven Central. Runs tests/spark/test_catalogs.py on each; exits with 1 if a test
@@ -13,6 +13,8 @@ import sys
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from scripts.environments import python_with
 
 TREE = Path(__file__).resolve().parent.parent
 ENVIRONMENTS = TREE / ".venv-catalogs"
@@ -63,25 +65,12 @@ is no longer there.
 """
 
 
-def python_with(spark: str) -> Path:
-    """Return the Python with this Spark; its environment is recreated if its requirements
-    changed.
-    """
-    groups = tomllib.loads((TREE / "pyproject.toml").read_text())["dependency-groups"]
-    wanted = [f"pyspark=={spark}.*", *groups[GROUP]]
-    folder = ENVIRONMENTS / spark
-    stamp, python = folder / "wanted.txt", folder / "bin/python"
-    if not stamp.exists() or stamp.read_text() != "\n".join(wanted):
-        subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", *wanted], check=True)
-        stamp.write_text("\n".join(wanted))
-    return python
-
-
 def passes(name: str) -> bool:
     """Run the tests on a catalog; return False if a test failed."""
     catalog = CATALOGS[name]
-    python = python_with(catalog.spark)
+    groups = tomllib.loads((TREE / "pyproject.toml").read_text())["dependency-groups"]
+    wanted = [f"pyspark=={catalog.spark}.*", *groups[GROUP]]
+    python = python_with(ENVIRONMENTS / catalog.spark, wanted)
     words = [f"--conf {key}={value}" for key, value in catalog.conf.items()]
     words += [f"--packages {catalog.package}"] if catalog.package else []
     environment = os.environ | {

@@ -1,6 +1,6 @@
 """Run jobs, line tests and Spark Connect on several Sparks, each in an environment of its own.
 
-    test_sparks.py 3.5 4.0 …
+    python -m scripts.test_sparks 3.5 4.0 …
 
 Environments are in .venv-sparks/, made from the dependency groups of pyproject.toml. The digests of
 every job must equal those of a run in a process. Prints a table for docs/spark.md; exits with 1 if
@@ -13,6 +13,8 @@ import sys
 import tomllib
 from pathlib import Path
 from xml.etree import ElementTree
+
+from scripts.environments import python_with
 
 TREE = Path(__file__).resolve().parent.parent
 ENVIRONMENTS = TREE / ".venv-sparks"
@@ -31,20 +33,6 @@ SUITES = {
 FUNCTIONS = "tests/spark/test_functions*.py"
 """There where `rebalance_core.spark.functions` is."""
 SHOWN = ("pyspark", "pandas", "pyarrow", "numpy")
-
-
-def environment_of(spark: str, groups: dict[str, list[str]]) -> Path:
-    """Return the Python with this Spark; its environment is recreated if its requirements
-    changed.
-    """
-    folder = ENVIRONMENTS / spark
-    wanted = [*groups[f"spark-{spark}"], *groups["test-sparks"]]
-    stamp, python = folder / "wanted.txt", folder / "bin/python"
-    if not stamp.exists() or stamp.read_text() != "\n".join(wanted):
-        subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", *wanted], check=True)
-        stamp.write_text("\n".join(wanted))
-    return python
 
 
 def versions_in(python: Path) -> list[str]:
@@ -86,7 +74,8 @@ def main(sparks: list[str]) -> int:
     suites = {name: files for name, files in suites.items() if files}
     rows, good = [("Spark", *SHOWN[1:], *suites)], True
     for spark in sparks:
-        python = environment_of(spark, groups)
+        wanted = [*groups[f"spark-{spark}"], *groups["test-sparks"]]
+        python = python_with(ENVIRONMENTS / spark, wanted)
         found = [outcome(python, spark, name, files) for name, files in suites.items()]
         good = good and all(passed for _, passed in found)
         rows.append((*versions_in(python), *(words for words, _ in found)))
