@@ -8,7 +8,7 @@ from rebalance_core.timing.options import ClockOptions
 from rebalance_core.timing.reference.play import play_seeds_one_by_one
 from rebalance_core.timing.timeline_builder import build_timeline
 from rebalance_core.timing.timer_periods import NEVER, Times
-from rebalance_core.timing.vectorized import play_seeds, steady
+from rebalance_core.timing.vectorized import known_notices, play_seeds, steady
 from rebalance_core.timing.vectorized.known_notices import KnownNotices, ListNotices
 from rebalance_core.timing.vectorized.member_lists import MemberList
 from tests.unit.replay.histories import history, topic
@@ -24,8 +24,9 @@ FASTEST, SLOWEST = 5, 60
     ids=["default", "lost", "far"],
 )
 @pytest.mark.parametrize("version", ["4.9.7", "5.3.3"])
+@pytest.mark.parametrize("all_drawn", [0, 1_000], ids=["some drawn", "all drawn"])
 def test_a_restart_of_a_third(
-    options: ClockOptions, version: str, monkeypatch: pytest.MonkeyPatch
+    options: ClockOptions, version: str, all_drawn: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     by_last = []
 
@@ -35,6 +36,7 @@ def test_a_restart_of_a_third(
 
     whole = steady._Answers.last_alone
     monkeypatch.setattr(steady._Answers, "last_alone", last_alone)
+    monkeypatch.setattr(known_notices, "_ALL_DRAWN", all_drawn)
     events = [topic(0, 2, "T", f"b{number:02}") for number in range(BROKERS)]
     events += [joins(1, f"c{number:02}", detail=OBSERVED) for number in range(MEMBERS)]
     for number in range(0, MEMBERS, 3):
@@ -73,8 +75,12 @@ def arrival(elements: np.ndarray, ticks: np.ndarray, sent: Times) -> Times:
     return np.where(elements == 1, NEVER, np.minimum(sent, NEVER) + delay)
 
 
+@pytest.mark.parametrize("all_drawn", [0, 100], ids=["some drawn", "all drawn"])
 @pytest.mark.parametrize("seed", range(20))
-def test_the_first_notice_after_a_time(seed: int) -> None:
+def test_the_first_notice_after_a_time(
+    seed: int, all_drawn: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(known_notices, "_ALL_DRAWN", all_drawn)
     random = np.random.default_rng(seed)
     seeds, elements = 4, 20
     notices = lists(random, elements, seeds)
@@ -95,7 +101,7 @@ def test_the_first_notice_after_a_time(seed: int) -> None:
             assert at < its <= enough
             assert its in woken
             any_found += its != first
-    assert any_found
+    assert bool(any_found) == (not all_drawn)
 
 
 def wakes_of(notices: list[ListNotices], element: int, seeds: int) -> list[int]:
