@@ -26,7 +26,7 @@ from rebalance_core.timing.options import MS_US, ClockOptions
 from rebalance_core.timing.ticks import Ticks
 from rebalance_core.timing.timeline_builder import build_timeline
 from rebalance_core.timing.timer_periods import NEVER
-from rebalance_core.timing.vectorized import play_seeds, reason_of
+from rebalance_core.timing.vectorized import play_timelines, reason_of
 from rebalance_core.timing.vectorized.checkpoints import Checkpoints
 from rebalance_core.timing.vectorized.reference_only import REGULAR
 
@@ -173,27 +173,47 @@ def played(
         options: Assumptions, and the seeds with rows in ``handovers``.
         seeds: The futures to play.
         timeline: The timeline of the history and clock; None builds it.
-        checkpoints: As in `play_seeds`.
+        checkpoints: As in `play_timelines`.
     """
     if timeline is None:
         timeline = build_timeline(history, options.clock)
-    if not timeline.changes or not timeline.queues or is_unknown(history):
+    for _, measures in played_timelines([(history, timeline)], options, seeds, checkpoints):
+        yield measures
+
+
+def played_timelines(
+    wanted: Sequence[tuple[GroupHistory, GroupTimeline]],
+    options: PropagationOptions,
+    seeds: range,
+    checkpoints: Checkpoints | None = None,
+) -> Iterator[tuple[int, Measured]]:
+    """Yield (index, measures) of some futures of a group's histories and their timelines, as
+    `played` does for one; histories that differ in strategies alone are played at once.
+    """
+    simulated = [
+        number
+        for number, (history, timeline) in enumerate(wanted)
+        if timeline.changes and timeline.queues and not is_unknown(history)
+    ]
+    if not simulated:
         return
-    rows_a_seed = len(timeline.changes) * len(timeline.queues)
-    size = max(1, SLICE_ROWS // rows_a_seed)
+    timelines = [wanted[number][1] for number in simulated]
+    size = max(1, SLICE_ROWS // sum(len(each.changes) * len(each.queues) for each in timelines))
     for begin in range(seeds.start, seeds.stop, size):
         numbers = np.arange(begin, min(begin + size, seeds.stop), dtype=np.int64)
-        log = play_seeds(timeline, numbers, options.clock, checkpoints)
-        ticks = Ticks(timeline, numbers, options.clock)
-        counted_ms = options.from_ms, options.to_ms
-        yield measured(
-            history,
-            ticks,
-            log,
-            options.handovers_before_seed,
-            counted_ms,
-            options.holders_before_seed,
-        )
+        logs = play_timelines(timelines, numbers, options.clock, checkpoints)
+        for number, timeline, log in zip(simulated, timelines, logs, strict=True):
+            yield (
+                number,
+                measured(
+                    wanted[number][0],
+                    Ticks(timeline, numbers, options.clock),
+                    log,
+                    options.handovers_before_seed,
+                    (options.from_ms, options.to_ms),
+                    options.holders_before_seed,
+                ),
+            )
 
 
 def rejected_rows(surveys: Iterable[Survey]) -> pa.Table:

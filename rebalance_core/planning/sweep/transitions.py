@@ -16,13 +16,17 @@ import pyarrow.compute as pc
 
 from rebalance_core.contracts.propagation import HANDOVERS
 from rebalance_core.engine.fan_out import GROUP
-from rebalance_core.engine.propagation import PropagationOptions, is_unknown, played
+from rebalance_core.engine.propagation import (
+    PropagationOptions,
+    is_unknown,
+    played,
+    played_timelines,
+)
 from rebalance_core.kernels.segments import Ints
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import HOUR_MS, SECOND_MS
 from rebalance_core.replay.history import GroupHistory, QueueOffset
-from rebalance_core.timing.extent import start_up_of
-from rebalance_core.timing.group_timeline import GroupTimeline
+from rebalance_core.timing.extent import StartUp, start_up_of
 from rebalance_core.timing.holder_rows import NO_HOLDERS, held_from
 from rebalance_core.timing.measured import Measured
 from rebalance_core.timing.message_facts import MILLI
@@ -82,16 +86,14 @@ class SharedCheckpoints:
     """
 
     cuts_us: Mapping[str, Sequence[int]]
-    _of: dict[tuple[str, str, int], Checkpoints] = field(default_factory=dict)
+    _of: dict[tuple[str, str], Checkpoints] = field(default_factory=dict)
     _last: Checkpoints = field(default_factory=Checkpoints)
     _bytes: int = 0
     """The size of all parts but the last."""
 
-    def checkpoints_of(
-        self, cluster: str, consumer_group: str, strategy: int
-    ) -> Checkpoints | None:
-        """Return the checkpoints of a group under a strategy; None if there is no room."""
-        key = cluster, consumer_group, strategy
+    def checkpoints_of(self, cluster: str, consumer_group: str) -> Checkpoints | None:
+        """Return the checkpoints of a group; None if there is no room."""
+        key = cluster, consumer_group
         if key not in self._of and self._bytes < MOST_BYTES:
             self._bytes += self._last.bytes
             self._of[key] = self._last = Checkpoints(self.cuts_us.get(cluster, ()))
@@ -136,41 +138,41 @@ class Transitions:
             shared: state shared with the other histories of the plan; None: there are none.
         """
         first, group = first_ms.get(history.cluster, -1), (history.cluster, history.consumer_group)
-        for number, text in strategies:
-            checkpoints = None if shared is None else shared.checkpoints_of(*group, number)
-            under = _under(history, text)
-            row, holders = transition(
-                under, self.futures, first, self.clock, checkpoints, self.holder_futures
-            )
-            yield number, row | {"cluster": history.cluster}, holders
+        checkpoints = None if shared is None else shared.checkpoints_of(*group)
+        numbered = list(strategies)
+        histories = [_under(history, text) for _, text in numbered]
+        made = transitions(
+            histories, self.futures, first, self.clock, checkpoints, self.holder_futures
+        )
+        for (number, _), (row, holders) in zip(numbered, made, strict=True):
+            yield number, row, holders
 
 
-def transition(
-    history: GroupHistory,
+def transitions(
+    histories: Sequence[GroupHistory],
     futures: int,
     first_ms: int = -1,
     clock: ClockOptions = CLOCK,
     checkpoints: Checkpoints | None = None,
     holder_futures: int = 0,
-) -> tuple[Row, pa.Table]:
-    """Return the sums of a group over its steps from a time on: means over futures.
+) -> list[tuple[Row, pa.Table]]:
+    """Return the sums of a group over its steps from a time on, in each of its histories: means
+    over futures.
 
     A queue counts from its drop to its next start, however many steps lie between: those of a
     deploy overlap. A queue that no client takes does not count: it is ``orphaned_after``. Topics
     whose queues members share, and retry topics, are left out. Of a group whose owners are unknown
-    nothing is known. Cost: that of the replay, and linear in futures.
+    nothing is known. Cost: that of the replay, and linear in futures; histories that differ in
+    strategies alone are played at once.
 
     Args:
-        history: the group's history.
+        histories: the group's history, under each strategy.
         futures: how many; the seeds 0 to futures - 1.
         first_ms: steps before do not count; -1: all do.
         clock: the assumptions.
         checkpoints: as in `timing.vectorized.play.play_seeds`.
         holder_futures: of how many futures the rows of ``holders`` are returned, too.
     """
-    group: Row = {"cluster": history.cluster, "consumer_group": history.consumer_group}
-    if is_unknown(history):
-        return group, NO_HOLDERS
     options = PropagationOptions(
         seeds=futures,
         handover_seeds=futures,
@@ -178,9 +180,29 @@ def transition(
         clock=clock,
         from_ms=first_ms,
     )
-    timeline = build_timeline(history, clock)
-    start_up = start_up_of(timeline, clock)
-    slices = _slices(history, options, checkpoints, timeline)
+    timelines = [build_timeline(history, clock) for history in histories]
+    going_on = [with_rates_going_on(history) for history in histories]
+    slices: list[list[Measured]] = [[] for _ in histories]
+    wanted = list(zip(going_on, timelines, strict=True))
+    for number, measures in played_timelines(wanted, options, range(futures), checkpoints):
+        slices[number].append(measures)
+    return [
+        _row_of(history, start_up_of(timeline, clock), measures, futures, first_ms)
+        for history, timeline, measures in zip(histories, timelines, slices, strict=True)
+    ]
+
+
+def _row_of(
+    history: GroupHistory,
+    start_up: StartUp | None,
+    slices: Sequence[Measured],
+    futures: int,
+    first_ms: int,
+) -> tuple[Row, pa.Table]:
+    """Return the row of a history and its holders."""
+    group: Row = {"cluster": history.cluster, "consumer_group": history.consumer_group}
+    if is_unknown(history):
+        return group, NO_HOLDERS
     held = [held_from(each.holders, first_ms) for each in slices]
     counted = pc.field("change_ms") >= first_ms
     steps = propagation(each.partial.filter(counted) for each in slices).to_pylist()
@@ -200,22 +222,11 @@ def transition(
 
 
 def simulated_handovers(history: GroupHistory, futures: int) -> pa.Table:
-    """Return a planned history's ``handovers`` over all changes and futures, as in `transition`."""
+    """Return the ``handovers`` of a planned history in all futures, as in `transitions`."""
     options = PropagationOptions(seeds=futures, handover_seeds=futures, clock=CLOCK)
-    slices = _slices(history, options)
+    slices = played(with_rates_going_on(history), options, range(futures))
     tables = [each.handovers for each in slices]
     return pa.concat_tables([HANDOVERS.arrow_schema().empty_table(), *tables])
-
-
-def _slices(
-    history: GroupHistory,
-    options: PropagationOptions,
-    checkpoints: Checkpoints | None = None,
-    timeline: GroupTimeline | None = None,
-) -> list[Measured]:
-    going_on = with_rates_going_on(history)
-    seeds = range(options.seeds)
-    return list(played(going_on, options, seeds, timeline, checkpoints))
 
 
 def _between(slices: Iterable[Measured], futures: int, first_ms: int) -> tuple[Ints, int]:

@@ -7,7 +7,7 @@ each view is allocated once. Only passes that affect others are played in order 
 for draw. Begin with `play_seeds`.
 """
 
-from rebalance_core.timing.vectorized.play import play_seeds
+from rebalance_core.timing.vectorized.play import play_seeds, play_timelines
 from rebalance_core.timing.vectorized.reference_only import reason_of
 
-__all__ = ["play_seeds", "reason_of"]
+__all__ = ["play_seeds", "play_timelines", "reason_of"]

@@ -54,7 +54,7 @@ class Standing:
 class _Checkpoint:
     """State of the futures after some segments."""
 
-    timeline: GroupTimeline
+    timelines: tuple[GroupTimeline, ...]
     options: ClockOptions
     segments: tuple[PlaySegment, ...]
     come: NDArray[np.int64]
@@ -70,6 +70,15 @@ class _Checkpoint:
         return sum(each.nbytes for each in arrays if isinstance(each, np.ndarray))
 
 
+_Slice = tuple[bytes, tuple[str, ...]]
+"""The seeds and the strategies of futures that are played at once."""
+
+
+def _slice_of(futures: Futures) -> _Slice:
+    strategies = tuple(timeline.settings.strategy for timeline in futures.timelines)
+    return futures.seeds.tobytes(), strategies
+
+
 @dataclass(eq=False)
 class Checkpoints:
     """States of a group's futures, saved while its first timeline is played.
@@ -80,8 +89,8 @@ class Checkpoints:
     """
 
     cuts_us: Sequence[int] = ()
-    _kept: dict[bytes, list[_Checkpoint]] = field(default_factory=dict)
-    """The saved states of each slice, keyed by its seeds, in order of time."""
+    _kept: dict[_Slice, list[_Checkpoint]] = field(default_factory=dict)
+    """The saved states of each slice, in order of time."""
 
     @property
     def bytes(self) -> int:
@@ -94,17 +103,14 @@ class Checkpoints:
 
     def sets_of(self, futures: Futures) -> QueueSets:
         """Return the `QueueSets` that a timeline of these futures continues to fill."""
-        kept = self._kept.get(futures.seeds.tobytes())
+        kept = self._kept.get(_slice_of(futures))
         return kept[0].sets if kept else QueueSets()
 
     def stops(self, standing: Standing, segments: Sequence[PlaySegment]) -> frozenset[int]:
         """Return the segment counts after which to `keep` the state; empty for later timelines and
         shared instances.
         """
-        if (
-            standing.futures.seeds.tobytes() in self._kept
-            or standing.futures.timeline.sharing_groups
-        ):
+        if _slice_of(standing.futures) in self._kept or standing.futures.timeline.sharing_groups:
             return frozenset()
         stops = {len(segments)}
         for cut_us in self.cuts_us:
@@ -118,7 +124,7 @@ class Checkpoints:
         parts = (futures, standing.locks, standing.mixed)
         codes = None if standing.mixed is None else standing.mixed.subscriptions.sets
         kept = _Checkpoint(
-            timeline=futures.timeline,
+            timelines=futures.timelines,
             options=futures.options,
             segments=tuple(played),
             come=standing.come,
@@ -127,14 +133,14 @@ class Checkpoints:
             codes=codes,
             states=tuple({} if p is None else p.state() for p in parts),
         )
-        self._kept.setdefault(futures.seeds.tobytes(), []).append(kept)
+        self._kept.setdefault(_slice_of(futures), []).append(kept)
 
     def resume(self, standing: Standing, segments: Sequence[PlaySegment]) -> int:
         """Restore the latest saved state that fits a timeline; return how many segments it
         covers.
         """
         standing_futures = standing.futures
-        for kept in reversed(self._kept.get(standing_futures.seeds.tobytes(), [])):
+        for kept in reversed(self._kept.get(_slice_of(standing_futures), [])):
             played = len(kept.segments)
             if kept.segments != tuple(segments[:played]):
                 continue
@@ -163,7 +169,19 @@ def _known_us(futures: Futures, segment: PlaySegment) -> int:
 
 def _same_until(kept: _Checkpoint, standing: Standing, until_us: int) -> int | None:
     """Return how many lifetimes two timelines share, or None if they differ before a time."""
-    timeline, earlier = standing.futures.timeline, kept.timeline
+    both = zip(standing.futures.timelines, kept.timelines, strict=True)
+    same = {_same_timeline(*each, kept, standing, until_us) for each in both}
+    return None if None in same else same.pop()
+
+
+def _same_timeline(
+    timeline: GroupTimeline,
+    earlier: GroupTimeline,
+    kept: _Checkpoint,
+    standing: Standing,
+    until_us: int,
+) -> int | None:
+    """Return `_same_until` of a pair of timelines with the same strategies."""
     if kept.options != standing.futures.options or timeline.begin_us != earlier.begin_us:
         return None
     if _without_lifetimes(timeline) != _without_lifetimes(earlier):

@@ -101,8 +101,9 @@ class Futures:
 
     Attributes:
         timeline: what happens.
-        seeds: (S,).
+        seeds: (S,), repeated for each timeline.
         options: the simulation's options.
+        others: further timelines, which differ from the first in strategies alone.
         ticks: times that no pass can change.
         last_end: (lifetimes, S) end of the last pass.
         used: (lifetimes, S) wake-ups until then are used up.
@@ -125,6 +126,7 @@ class Futures:
     timeline: GroupTimeline
     seeds: NDArray[np.int64]
     options: ClockOptions
+    others: tuple[GroupTimeline, ...] = ()
     ticks: Ticks = field(init=False)
     last_end: Times = field(init=False)
     used: Times = field(init=False)
@@ -171,6 +173,16 @@ class Futures:
         for number, since in state["registered"].items():
             self.registered[number] = np.full(shape, NEVER)
             self.registered[number][:lifetimes] = since[:lifetimes]
+
+    @property
+    def timelines(self) -> tuple[GroupTimeline, ...]:
+        """The timeline and the others, each in as many futures."""
+        return self.timeline, *self.others
+
+    @cached_property
+    def played(self) -> NDArray[np.int64]:
+        """(S,): the index of each future's timeline in `timelines`."""
+        return np.arange(len(self.seeds)) * len(self.timelines) // max(1, len(self.seeds))
 
     @cached_property
     def unnotified(self) -> NDArray[np.bool_]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,12 @@ from rebalance_core.timing.vectorized.mixed_play import play_mixed_segment
 from rebalance_core.timing.vectorized.mixed_state import MixedState
 from rebalance_core.timing.vectorized.ownership_log_builder import OwnershipLogBuilder
 from rebalance_core.timing.vectorized.play_segments import segments_of
-from rebalance_core.timing.vectorized.reference_only import REGULAR, reason_of, takes_locks
+from rebalance_core.timing.vectorized.reference_only import (
+    REGULAR,
+    differ_in_strategies,
+    reason_of,
+    takes_locks,
+)
 from rebalance_core.timing.vectorized.segment_holdings import Moves
 from rebalance_core.timing.vectorized.segment_play import play_segment
 from rebalance_core.timing.vectorized.shares import (
@@ -51,18 +57,36 @@ def play_seeds(
     Returns:
         The log; its column ``seed`` is the place in ``seeds``.
     """
+    return play_timelines([timeline], seeds, options, checkpoints)[0]
+
+
+def play_timelines(
+    timelines: Sequence[GroupTimeline],
+    seeds: NDArray[np.int64] | Sequence[int],
+    options: ClockOptions,
+    checkpoints: Checkpoints | None = None,
+) -> list[OwnershipLog]:
+    """Return `play_seeds` of each timeline.
+
+    Timelines that differ in strategies alone, as those of a league do, are played at once: each
+    pass then costs little more than for one of them.
+    """
     wanted = np.asarray(seeds, np.int64)
-    if reason_of(timeline) != REGULAR:
-        return loop.play_seeds_one_by_one(timeline, wanted.tolist(), options)
-    step = seeds_of_a_slice(timeline)
-    logs = []
+    if len(timelines) > 1 and not differ_in_strategies(timelines):
+        return [play_seeds(each, wanted, options, checkpoints) for each in timelines]
+    if reason_of(timelines[0]) != REGULAR:
+        return [loop.play_seeds_one_by_one(timelines[0], wanted.tolist(), options)]
+    step = max(1, seeds_of_a_slice(timelines[0]) // len(timelines))
+    slices = []
     for first in range(0, len(wanted), step):
         try:
-            log = _play_slice(timeline, wanted[first : first + step], options, checkpoints)
+            logs = _play_slice(timelines, wanted[first : first + step], options, checkpoints)
         except UnlistedQueueError:
-            return loop.play_seeds_one_by_one(timeline, wanted.tolist(), options)
-        logs.append(replace(log, seed=log.seed + np.int32(first)))
-    return in_succession(logs)
+            if len(timelines) > 1:
+                return [play_seeds(each, wanted, options, checkpoints) for each in timelines]
+            return [loop.play_seeds_one_by_one(timelines[0], wanted.tolist(), options)]
+        slices.append([replace(log, seed=log.seed + np.int32(first)) for log in logs])
+    return [in_succession([logs[each] for logs in slices]) for each in range(len(timelines))]
 
 
 def seeds_of_a_slice(timeline: GroupTimeline) -> int:
@@ -75,14 +99,15 @@ def seeds_of_a_slice(timeline: GroupTimeline) -> int:
 
 
 def _play_slice(
-    timeline: GroupTimeline,
+    timelines: Sequence[GroupTimeline],
     seeds: NDArray[np.int64],
     options: ClockOptions,
     checkpoints: Checkpoints | None,
-) -> OwnershipLog:
+) -> list[OwnershipLog]:
+    timeline = timelines[0]
     if not (timeline.changes and timeline.lifetimes):
-        return ownership_log([])
-    futures = Futures(timeline, seeds, options)
+        return [ownership_log([]) for _ in timelines]
+    futures = Futures(timeline, np.tile(seeds, len(timelines)), options, tuple(timelines[1:]))
     sets = QueueSets() if checkpoints is None else checkpoints.sets_of(futures)
     shares = Shares(futures, sets)
     locks = OrderLocks(futures) if takes_locks(timeline) else None
@@ -105,19 +130,26 @@ def _play_slice(
             play_segment(futures, segment, lifetimes, shares, sets, moves, locks)
         if checkpoints is not None and number in stops:
             checkpoints.keep(standing, segments[:number])
-    return OwnershipLogBuilder(futures, sets).log(moves)
+    log = OwnershipLogBuilder(futures, sets).log(moves)
+    ends = np.searchsorted(log.seed, np.arange(len(timelines) + 1) * len(seeds))
+    parts = [log.take(np.arange(*each)) for each in pairwise(ends.tolist())]
+    return [
+        replace(part, seed=part.seed - np.int32(number * len(seeds)))
+        for number, part in enumerate(parts)
+    ]
 
 
 def _hold_at_first(futures: Futures, sets: QueueSets, locks: OrderLocks | None) -> None:
     """Give the queues of the first epoch to lifetimes that began before the log."""
-    timeline = futures.timeline
-    present = futures.ticks.ended > timeline.begin_us
-    for lifetime, queues in enumerate(timeline.initial):
-        if locks is not None:
-            locks.hold_at_first(lifetime, np.array(sorted(queues), np.int64), present[lifetime])
-        for topic in range(len(timeline.topics)):
-            of_topic = [queue for queue in queues if timeline.topic_of_queue[queue] == topic]
-            futures.held[topic, lifetime] = np.where(present[lifetime], sets.number(of_topic), 0)
+    begun = futures.ticks.ended > futures.timeline.begin_us
+    for number, timeline in enumerate(futures.timelines):
+        present = begun & (futures.played == number)
+        for lifetime, queues in enumerate(timeline.initial):
+            if locks is not None:
+                locks.hold_at_first(lifetime, np.array(sorted(queues), np.int64), present[lifetime])
+            for topic in range(len(timeline.topics)):
+                of_topic = [queue for queue in queues if timeline.topic_of_queue[queue] == topic]
+                futures.held[topic, lifetime, present[lifetime]] = sets.number(of_topic)
 
 
 def _stays(futures: Futures) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

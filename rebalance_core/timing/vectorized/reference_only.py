@@ -1,6 +1,7 @@
 """Decides which groups only the reference engine can play, and why."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from rebalance_core.model.client_profile import DROP, KEPT
@@ -237,6 +238,34 @@ _APPLIES: tuple[tuple[str, Callable[[GroupTimeline], bool]], ...] = (
     (ENDS_PASS, _ends_pass),
 )
 """Each reason and its test; the first that applies counts."""
+
+
+def differ_in_strategies(timelines: Sequence[GroupTimeline]) -> bool:
+    """Return whether timelines are all `REGULAR` and differ in strategies and their shares alone.
+
+    Members that ask brokers and clients that other groups share depend on strategies in other ways.
+    """
+    first = timelines[0]
+    asks_broker = any(member.asks_broker(first.settings) for member in _members(first))
+    if first.sharing_groups or asks_broker:
+        return False
+    regular = all(reason_of(timeline) == REGULAR for timeline in timelines)
+    return regular and all(
+        _without_strategies(each) == _without_strategies(first) for each in timelines[1:]
+    )
+
+
+def _without_strategies(timeline: GroupTimeline) -> GroupTimeline:
+    """Return the timeline without strategies and what follows from them."""
+    lifetimes = tuple(
+        replace(
+            lifetime,
+            states=tuple((at, replace(member, strategy="")) for at, member in lifetime.states),
+        )
+        for lifetime in timeline.lifetimes
+    )
+    settings = replace(timeline.settings, strategy="")
+    return replace(timeline, settings=settings, lifetimes=lifetimes, initial=(), unknown_members=())
 
 
 def reason_of(timeline: GroupTimeline) -> str:

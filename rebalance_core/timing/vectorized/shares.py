@@ -1,5 +1,7 @@
 """Compute the share of each pass: every distinct view is allocated once, for all members."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -16,6 +18,7 @@ from rebalance_core.replay.member import Member
 from rebalance_core.strategies import AllocationStrategy, parse_strategy
 from rebalance_core.strategies.spi import EMPTY_ARGUMENT, is_java_blank
 from rebalance_core.timing.draws import entity_of
+from rebalance_core.timing.group_timeline import GroupTimeline
 from rebalance_core.timing.vectorized.futures import Futures
 
 NO_QUEUE = 0
@@ -94,9 +97,8 @@ class QueueSets:
                 self.number(of(self.sets[a], self.sets[b]))
                 for a, b in zip(firsts, seconds, strict=True)
             ]
-            codes = np.concatenate([codes, new])
-            order = np.argsort(codes)
-            codes, made = codes[order], np.concatenate([made, np.array(sets, np.int32)])[order]
+            at = np.searchsorted(codes, new)
+            codes, made = np.insert(codes, at, new), np.insert(made, at, sets)
             self._known[of] = codes, made
             position = np.searchsorted(codes, wanted)
         return made[position]
@@ -143,11 +145,53 @@ def rules_of(member: Member) -> Rules:
     return Rules(member.strategy, member.rules_version, member.profile.order == BYTES)
 
 
+@dataclass(frozen=True, eq=False)
+class _Followed:
+    """The rules that the members of a timeline follow.
+
+    Attributes:
+        rules: (lifetimes,) those of each lifetime.
+        alike: for each set of rules, the lifetimes that follow them, by client id.
+        named: for each set of rules, the lifetimes with a client id that follow them.
+    """
+
+    rules: list[Rules]
+    alike: dict[Rules, dict[str, list[int]]]
+    named: dict[Rules, NDArray[np.int64]]
+
+    @classmethod
+    def of(cls, timeline: GroupTimeline) -> _Followed:
+        """Return the rules of a timeline."""
+        rules = [rules_of(lifetime.states[0][1]) for lifetime in timeline.lifetimes]
+        alike: dict[Rules, dict[str, list[int]]] = {}
+        for number, (lifetime, key) in enumerate(zip(timeline.lifetimes, rules, strict=True)):
+            alike.setdefault(key, {}).setdefault(lifetime.client_id, []).append(number)
+        named = {
+            key: np.array([n for name in names if name for n in names[name]], np.int64)
+            for key, names in alike.items()
+        }
+        return cls(rules, alike, named)
+
+
+class _View(NamedTuple):
+    """What a pass sees.
+
+    Attributes:
+        route: the route.
+        lifetimes: the members, in the order in which clients sort them.
+        followed: the rules of its timeline.
+    """
+
+    route: int
+    lifetimes: NDArray[np.int64]
+    followed: _Followed
+
+
 class Shares:
     """Shares of all topics.
 
     Args:
-        futures: the futures of the timeline.
+        futures: the futures of the timelines, which may have different strategies.
         sets: sets of queues.
 
     Attributes:
@@ -159,7 +203,15 @@ class Shares:
         self._timeline, self._sets, self._traits = timeline, sets, futures.traits
         self.first = np.cumsum([0, *map(len, timeline.routes)])[:-1]
         routes = [version for versions in timeline.routes for version in versions]
-        self._words = np.array([entity_of("route", str(n)) for n in range(len(routes))], np.uint64)
+        words = [
+            [n] if not t else [n, t]
+            for t in range(len(futures.timelines))
+            for n in range(len(routes))
+        ]
+        self._words = np.array(
+            [entity_of("route", *map(str, each)) for each in words], np.uint64
+        ).reshape(len(futures.timelines), len(routes))
+        """(timelines, routes)."""
         self._queues = [[timeline.queues[n] for n in each.queues] for each in routes]
         self._queues_by_bytes = [sorted(each) for each in self._queues]
         self._numbers: list[dict[MessageQueue, int]] = []
@@ -169,8 +221,8 @@ class Shares:
             self._numbers += [numbers] * len(versions)
         self._keys = np.empty(0, np.uint64)  # sorted
         self._rows = np.empty(0, np.int64)  # the table row of each key
-        self._views: list[tuple[int, NDArray[np.int64]]] = []
-        """For each row, the route and the lifetimes in the order in which clients sort them."""
+        self._views: list[_View] = []
+        """The view of each row."""
         self.table = np.empty((0, len(self._traits)), np.int32)
         """(rows, lifetimes): the set of each lifetime in each view, as far as computed; some rows
         are spare.
@@ -179,20 +231,10 @@ class Shares:
         """Rows in which the shares of all members are computed."""
         self._strategies: dict[Rules, AllocationStrategy] = {}
         self._of_places: dict[tuple[Rules, int, int], NDArray[np.int32]] = {}
-        self._alike: dict[Rules, dict[str, list[int]]] = {}
-        for number, (lifetime, trait) in enumerate(
-            zip(self._timeline.lifetimes, self._traits, strict=True)
-        ):
-            names = self._alike.setdefault(rules_of(trait.member), {})
-            names.setdefault(lifetime.client_id, []).append(number)
+        self._followed = [_Followed.of(each) for each in futures.timelines]
         self._ids = [lifetime.client_id for lifetime in self._timeline.lifetimes]
         last = {client_id: number for number, client_id in enumerate(self._ids)}
         self._client = np.array([last[client_id] for client_id in self._ids], np.int64)
-        self._follow = {
-            rules: np.array([n for name in names if name for n in names[name]], np.int64)
-            for rules, names in self._alike.items()
-        }
-        """For each set of rules, the lifetimes with a client id that follow them."""
         self._nameless = {number for number, client_id in enumerate(self._ids) if not client_id}
         self._all = np.array([sets.number(each.queues) for each in routes], np.int32)
 
@@ -206,6 +248,7 @@ class Shares:
         routes: NDArray[np.int64],
         hashes: NDArray[np.uint64],
         members: MembersAt,
+        played: NDArray[np.int64],
     ) -> NDArray[np.int32]:
         """Return the share of each pass as the number of a set, or `UNCHANGED` or `REFUSED`.
 
@@ -215,9 +258,9 @@ class Shares:
             hashes: the hashes of the member lists that they received; 0 if none.
             members: returns the lifetimes in the list that the pass at an index received, in the
                 order in which clients sort them.
+            played: the timelines of the passes, by `Futures.played`.
         """
-        keys = hashes + self._words[routes]
-        places = self._places(keys, routes, members)
+        places = self._places(hashes, routes, members, played)
         rows = self._rows[places]
         shares = self.table[rows, lifetimes]
         asked = np.flatnonzero(shares == _NOT_YET)
@@ -230,7 +273,11 @@ class Shares:
         return np.where(hashes == 0, UNCHANGED, shares).astype(np.int32)
 
     def rows(
-        self, hashes: NDArray[np.uint64], routes: NDArray[np.int64], members: MembersAt
+        self,
+        hashes: NDArray[np.uint64],
+        routes: NDArray[np.int64],
+        members: MembersAt,
+        played: int,
     ) -> NDArray[np.int64]:
         """Return the row of each view in `table`, with the shares of all its members filled in.
 
@@ -239,8 +286,9 @@ class Shares:
             routes: the routes of the views.
             members: returns the lifetimes in the list at an index, in the order in which clients
                 sort them.
+            played: whose strategies apply: a timeline's index.
         """
-        places = self._places(hashes + self._words[routes], routes, members)
+        places = self._places(hashes, routes, members, np.full(len(hashes), played))
         rows = self._rows[places]
         for row in set(rows.tolist()) - self._whole:
             for lifetime in self._one_of_each(row):
@@ -251,20 +299,25 @@ class Shares:
 
     def _one_of_each(self, row: int) -> list[int]:
         """Return one lifetime for each strategy that members of a view use."""
-        lifetimes = self._views[row][1]
-        if len(self._alike) == 1:
+        _, lifetimes, followed = self._views[row]
+        if len(followed.alike) == 1:
             return [int(lifetime) for lifetime in lifetimes[:1]]
         names = [self._ids[lifetime] for lifetime in lifetimes.tolist()]
         lifetime_each = (
             next((strategies[m][0] for m in names if m in strategies), None)
-            for strategies in self._alike.values()
+            for strategies in followed.alike.values()
         )
         return [lifetime for lifetime in lifetime_each if lifetime is not None]
 
     def _places(
-        self, keys: NDArray[np.uint64], routes: NDArray[np.int64], members: MembersAt
+        self,
+        hashes: NDArray[np.uint64],
+        routes: NDArray[np.int64],
+        members: MembersAt,
+        played: NDArray[np.int64],
     ) -> NDArray[np.int64]:
-        """Return the index of each key among the known keys, adding new keys."""
+        """Return the index of each view's key among the known keys, adding new keys."""
+        keys = hashes + self._words[played, routes]
         if len(self._keys):
             places = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
             missing = self._keys[places] != keys
@@ -276,29 +329,29 @@ class Shares:
         new, first = np.unique(keys[new_places], return_index=True)
         rows = len(self._views) + np.arange(len(new))
         for place in new_places[first].tolist():
-            self._views.append((int(routes[place]), members(place)))
+            followed = self._followed[played[place]]
+            self._views.append(_View(int(routes[place]), members(place), followed))
         if len(self._views) > len(self.table):
             more = np.full((len(self._views), self.table.shape[1]), _NOT_YET, np.int32)
             self.table = np.concatenate([self.table, more])
-        merged = np.concatenate([self._keys, new])
-        order = np.argsort(merged)
-        self._keys, self._rows = merged[order], np.concatenate([self._rows, rows])[order]
+        at = np.searchsorted(self._keys, new)
+        self._keys, self._rows = np.insert(self._keys, at, new), np.insert(self._rows, at, rows)
         return np.searchsorted(self._keys, keys)
 
     def _share(self, row: int, lifetime: int) -> None:
         """Compute the share of a lifetime in a view, and of all others with its strategy."""
-        trait, (route, lifetimes) = self._traits[lifetime], self._views[row]
+        trait, (route, lifetimes, followed) = self._traits[lifetime], self._views[row]
         if not len(lifetimes) or (not self._queues[route] and trait.version >= EMPTY_IS_UNKNOWN):
             self.table[row, lifetime] = UNCHANGED
             return
-        key = rules_of(trait.member)
+        key = followed.rules[lifetime]
         if key not in self._strategies:
             self._strategies[key] = parse_strategy(key.strategy, version=key.version)
         queues, lifetimes = self._mq_all(key, route), self._cid_all(key, lifetimes)
         try:
             of_places = self._by_place(key, route, lifetimes)
             if of_places is not None:
-                alike = self._follow[key]
+                alike = followed.named[key]
                 self.table[row, alike] = of_places[self._places_of(lifetimes)[alike]]
                 if self._ids[lifetime]:
                     return
@@ -311,28 +364,28 @@ class Shares:
                 share = self._strategies[key].allocate(client_id, queues, members)
                 shares = {client_id: self._number(route, share)}
         except AllocationError as error:
-            for each in self._refused_alike(key, route, lifetime, lifetimes):
+            for each in self._refused_alike(followed, route, lifetime, lifetimes):
                 profile = self._traits[each].member.profile
                 lets_go = profile.no_queue == DROP and error.java_class == EMPTY_ARGUMENT
                 self.table[row, each] = 0 if lets_go else REFUSED
             return
-        lifetimes_of = self._alike[key]
+        lifetimes_of = followed.alike[key]
         sets = [
             (each, set_) for name, set_ in shares.items() for each in lifetimes_of.get(name, ())
         ]
         self.table[row, [each for each, _ in sets]] = [set_ for _, set_ in sets]
 
     def _refused_alike(
-        self, key: Rules, route: int, lifetime: int, lifetimes: NDArray[np.int64]
+        self, followed: _Followed, route: int, lifetime: int, lifetimes: NDArray[np.int64]
     ) -> Sequence[int]:
         """Return the lifetimes for which the strategy also throws, given that it throws for
         ``lifetime``.
         """
-        members = [self._ids[each] for each in lifetimes.tolist()]
+        key, members = followed.rules[lifetime], [self._ids[each] for each in lifetimes.tolist()]
         all_alike = self._strategies[key].throws_for_all and self._queues[route]
         if not all_alike or any(map(is_java_blank, members)) or self._ids[lifetime] not in members:
             return [lifetime]
-        alike = self._alike[key]
+        alike = followed.alike[key]
         return [each for name in dict.fromkeys(members) for each in alike.get(name, ())]
 
     def _mq_all(self, key: Rules, route: int) -> list[MessageQueue]:

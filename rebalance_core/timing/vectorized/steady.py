@@ -153,7 +153,10 @@ class Steady:
         )
         for begin in range(0, seeds, step):
             part = slice(begin, begin + step)
-            taken = [table[each.places[part]] for each, table in zip(asked, tables, strict=True)]
+            played = self._elements.futures.played[part, None]
+            taken = [
+                table[played, each.places[part]] for each, table in zip(asked, tables, strict=True)
+            ]
             for each, share in zip(asked, taken, strict=True):
                 last = _last(each.seen[part])[:, None, None]
                 at_last = np.take_along_axis(share, last, axis=1)[:, 0]
@@ -172,7 +175,7 @@ class Steady:
     def _tables(
         self, shares: Shares, route: int, asked: Sequence[_Answers]
     ) -> list[NDArray[np.int32]]:
-        """Return for each broker the (distinct lists, lifetimes) table of shares."""
+        """Return for each broker the (timelines, distinct lists, lifetimes) table of shares."""
         if not asked:  # its brokers are away for the whole segment
             return []
         ends = np.cumsum([len(each.distinct) for each in asked])
@@ -188,10 +191,12 @@ class Steady:
             return self._lists.members_at(answers.place, seed, at_us)
 
         distinct = np.concatenate([np.empty(0, np.uint64), *(each.distinct for each in asked)])
-        rows = shares.rows(distinct, np.full(len(distinct), route), members)
-        taken = shares.table[rows[:, None], self._elements.lifetimes]
-        taken[distinct == 0] = UNCHANGED
-        return np.split(taken, ends[:-1])
+        routes = np.full(len(distinct), route)
+        timelines = range(len(self._elements.futures.timelines))
+        rows = np.stack([shares.rows(distinct, routes, members, each) for each in timelines])
+        taken = shares.table[rows[:, :, None], self._elements.lifetimes]
+        taken[:, distinct == 0] = UNCHANGED
+        return np.split(taken, ends[:-1], axis=1)
 
 
 def _last(seen: NDArray[np.bool_]) -> Ints:

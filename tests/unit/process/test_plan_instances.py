@@ -14,7 +14,7 @@ from rebalance_core.engine.ledger_pass import HistoriesOfSharedInstances
 from rebalance_core.engine.options import engine_options
 from rebalance_core.planning.rollout.futures import deployed_group
 from rebalance_core.planning.sweep.plan_options import PlanConfig
-from rebalance_core.planning.sweep.transitions import transition
+from rebalance_core.planning.sweep.transitions import transitions
 from rebalance_core.planning.variants import read_strategies, variants_of
 from rebalance_core.process.plan import run_plan
 from rebalance_core.replay.history import GroupHistory
@@ -54,8 +54,10 @@ def test_a_plan_plays_a_group_with_those_of_its_instances(
     assert [sharing_group.consumer_group for sharing_group in together.sharing_groups] == [
         "clicks-app"
     ]
-    assert row[FIGURE] == pytest.approx(transition(together, 20)[0][FIGURE])
-    alone = transition(replace(together, sharing_groups=()), 20)[0][FIGURE]
+    histories = together, replace(together, sharing_groups=())
+    (shared, _), (own, _) = transitions(histories, 20)
+    assert row[FIGURE] == pytest.approx(shared[FIGURE])
+    alone = own[FIGURE]
     assert row[FIGURE] != pytest.approx(alone)
 
 

@@ -16,8 +16,9 @@ from rebalance_core.planning.scenario.scenario import Scenario
 from rebalance_core.planning.sweep.plan_options import PlanConfig
 from rebalance_core.planning.sweep.transitions import (
     CLOCK,
+    Row,
     Transitions,
-    transition,
+    transitions,
     with_rates_going_on,
 )
 from rebalance_core.planning.variants import read_strategies, variants_of
@@ -63,6 +64,12 @@ def history(*more: Event, **settings: Any) -> GroupHistory:
         offsets,
         (),
     )
+
+
+def transition(of: GroupHistory, *asked: Any) -> tuple[Row, Any]:
+    """The row and the holders of a single history."""
+    (made,) = transitions([of], *asked)
+    return made
 
 
 LEAVE = member(4, 20 * MINUTE, events.CONSUMER_LEAVE, "10.0.0.2@1#1")

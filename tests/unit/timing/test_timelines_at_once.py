@@ -1,0 +1,98 @@
+"""Timelines of a group under several strategies, played at once, are those played alone."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+
+from rebalance_core.model.events import OBSERVED
+from rebalance_core.replay.history import GroupHistory
+from rebalance_core.timing.options import RANDOM_PHASES, ClockOptions
+from rebalance_core.timing.timeline_builder import build_timeline
+from rebalance_core.timing.vectorized import play, play_seeds, play_timelines
+from rebalance_core.timing.vectorized.checkpoints import Checkpoints
+from rebalance_core.timing.vectorized.reference_only import differ_in_strategies
+from tests.unit.kernels.random_groups import TRAITS, groups
+from tests.unit.replay.histories import history, topic
+from tests.unit.timing.futures import COLUMNS, happens, joins
+
+RANDOM = settings(
+    max_examples=40,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+    phases=[Phase.explicit, Phase.generate],
+)
+STRATEGIES = (
+    "AVG",
+    "AVG_BY_CIRCLE",
+    "CONSISTENT_HASH(virtual_nodes=10)",
+    "MACHINE_ROOM_NEARBY-AVG(room_separator=-)",
+)
+"""The last throws for members without a room, whose next passes then come soon."""
+SEEDS = range(3)
+
+
+def under(group: GroupHistory, strategy: str) -> GroupHistory:
+    events = tuple(replace(event, strategy=None) for event in group.events)
+    return replace(group, settings=replace(group.settings, strategy=strategy), events=events)
+
+
+def equal_alone(group: GroupHistory, options: ClockOptions) -> int:
+    """Compare the logs; return how many timelines are played at once."""
+    timelines = [build_timeline(under(group, each), options) for each in STRATEGIES]
+    together = play_timelines(timelines, SEEDS, options)
+    for timeline, log in zip(timelines, together, strict=True):
+        alone = play_seeds(timeline, SEEDS, options)
+        for name in COLUMNS:
+            assert np.array_equal(getattr(log, name), getattr(alone, name)), name
+    return len(timelines) if differ_in_strategies(timelines) else 1
+
+
+def test_random_groups() -> None:
+    at_once = []
+
+    @RANDOM
+    @given(group=groups(traits=TRAITS))
+    def equal(group: GroupHistory) -> None:
+        options = ClockOptions(phases=RANDOM_PHASES, lost_notices=0.3)
+        at_once.append(equal_alone(group, options))
+
+    equal()
+    assert at_once.count(len(STRATEGIES)) >= 5
+
+
+RESTART = (
+    topic(0, 6, "T", "b0"),
+    topic(0, 6, "T", "b1"),
+    *(joins(1, f"room-{number}", detail=OBSERVED) for number in range(4)),
+    *(
+        each
+        for number in range(4)
+        for each in (
+            happens(600_000 + number * 20_000, "CONSUMER_LEAVE", f"room-{number}"),
+            joins(605_000 + number * 20_000, f"other-{number}"),
+        )
+    ),
+)
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_a_restart(ordered: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert equal_alone(history(*RESTART, ordered=ordered), ClockOptions()) == len(STRATEGIES)
+    monkeypatch.setattr(play, "BYTES_OF_A_SLICE", 1)
+    equal_alone(history(*RESTART, ordered=ordered), ClockOptions())
+
+
+def test_strategies_share_checkpoints() -> None:
+    options, sides = ClockOptions(), []
+    checkpoints = Checkpoints([1_400_000 * 1_000])
+    for group in (history(*RESTART), history(*RESTART, joins(1_500_000, "room-9"))):
+        timelines = [build_timeline(under(group, each), options) for each in STRATEGIES]
+        played = play_timelines(timelines, SEEDS, options, checkpoints)
+        alone = play_timelines(timelines, SEEDS, options)
+        for log, own in zip(played, alone, strict=True):
+            assert np.array_equal(log.at_us, own.at_us)
+        sides.append(checkpoints.bytes)
+    assert sides[0] == sides[1] > 0
