@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rebalance_core.audit.coverage import ALWAYS, LOG_SILENT_MS, Coverage, Process
 from rebalance_core.audit.group_snapshot import BrokerOutage, grouped
@@ -125,30 +125,39 @@ def unlogged_stops(
     ends = [row for row in events if row["event_type"] in ("BROKER_DOWN", "MASTER_DOWN")]
     turns = [(row["broker_name"], row["event_ms"], False) for row in ends]
     turns += [(row["broker_name"], row["first_ms"], True) for row in facts["BROKER_STARTED"]]
-    unlogged: list[tuple[str, int, int]] = []
+    unlogged: list[_Unlogged] = []
     for (broker, start_ms, started), (same, next_start_ms, again) in pairwise(sorted(turns)):
         if broker == same and started and again:
-            unlogged.append((broker, start_ms, next_start_ms))
+            unlogged.append(_Unlogged(broker, start_ms, next_start_ms))
     slaves = {row["broker_name"] for row in facts["BROKER_SLAVES"]}
     logged = slaves | {row["broker_name"] for row in ends}
     for fact in facts["BROKER_REGISTERED"]:
         begin, broker = fact["details"].get("untold_ms"), fact["broker_name"]
         if begin and broker not in logged:
-            unlogged.append((broker, int(begin), fact["first_ms"]))
-    unknown = [(*span, stop_unlogged(span[0], span[2])) for span in unlogged]
-    unknown += [(*span, return_unlogged(*span[:2])) for span in _returns_by_dumps(events)]
+            unlogged.append(_Unlogged(broker, int(begin), fact["first_ms"]))
+    unknown = [(span, stop_unlogged(span.broker, span.until_ms)) for span in unlogged]
+    returns = list(_returns_by_dumps(events))
     for broker, down_ms in returned.items():
         starts = [ms for name, ms, started in turns if (name, started) == (broker, True)]
         up_ms = min((ms for ms in starts if ms > down_ms), default=EVER_MS - 1)
-        unknown.append((broker, down_ms, up_ms, return_unlogged(broker, down_ms)))
+        returns.append(_Unlogged(broker, down_ms, up_ms))
+    unknown += [(span, return_unlogged(span.broker, span.from_ms)) for span in returns]
     stops: dict[str, Timeline[Process]] = {}
-    for broker, begin_ms, up_ms, why in unknown:
-        stops[broker] = stops.get(broker, ALWAYS).put(begin_ms, up_ms + 1, why)
+    for (broker, from_ms, until_ms), why in unknown:
+        stops[broker] = stops.get(broker, ALWAYS).put(from_ms, until_ms + 1, why)
     return stops
 
 
-def _returns_by_dumps(events: Iterable[BrokerEventsRow]) -> Iterator[tuple[str, int, int]]:
-    """Yield each broker whose return only a dump shows, the start of its outage, and the dump.
+class _Unlogged(NamedTuple):
+    """A time in which no log shows whether a broker ran."""
+
+    broker: str
+    from_ms: int
+    until_ms: int
+
+
+def _returns_by_dumps(events: Iterable[BrokerEventsRow]) -> Iterator[_Unlogged]:
+    """Yield the outage of each broker whose return only a dump shows, until that dump.
 
     Args:
         events: the events, in order.
@@ -161,7 +170,7 @@ def _returns_by_dumps(events: Iterable[BrokerEventsRow]) -> Iterator[tuple[str, 
         elif broker in down_ms:
             since_ms = down_ms.pop(broker)
             if (row["source"] or "").startswith("mqadmin/"):
-                yield broker, since_ms, row["event_ms"]
+                yield _Unlogged(broker, since_ms, row["event_ms"])
 
 
 def going_on(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rebalance_core.ingest.broker_folders import (
     MASTER_ID,
@@ -32,6 +32,14 @@ _REGISTRATION_MS = MINUTE_MS
 """The longest registerNameServerPeriod: what fails at the start is retried this often."""
 
 
+class StoreRead(NamedTuple):
+    """A store that was read whole: an entry that it lacks did not exist."""
+
+    broker: str
+    at_ms: int
+    source: str
+
+
 @dataclass
 class BrokerHistory:
     """Starts and ends of the brokers' processes, by place, and the kind of each broker."""
@@ -39,8 +47,8 @@ class BrokerHistory:
     folders: Mapping[str, BrokerFolder]
     addresses: Mapping[str, str]
     end_ms: int
-    mode_stores: set[tuple[str, int, str]] = field(default_factory=set)
-    topic_stores: set[tuple[str, int, str]] = field(default_factory=set)
+    mode_stores: set[StoreRead] = field(default_factory=set)
+    topic_stores: set[StoreRead] = field(default_factory=set)
     names: set[str] = field(default_factory=set)
     versions: dict[str, str] = field(default_factory=dict)
     permissions: dict[str, set[tuple[int, int]]] = field(default_factory=dict)
@@ -86,11 +94,11 @@ class BrokerHistory:
     def _read_store(
         self, piece: RequestModesPiece | StoreCopiedPiece, folder: BrokerFolder | None
     ) -> None:
-        """Note a store that was read whole: an entry that it lacks did not exist."""
+        """Note a store of the broker itself, if it was read whole."""
         at_ms = self.end_ms if piece.at_ms is None else piece.at_ms
         if folder is None or not folder.is_authoritative(at_ms):
             return
-        store = folder.broker_name, at_ms, piece.source
+        store = StoreRead(folder.broker_name, at_ms, piece.source)
         if piece.kind == "request_modes":
             self.mode_stores.add(store)
         elif piece.values["store"] == TOPICS and piece.values["whole"]:

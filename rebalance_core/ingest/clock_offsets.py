@@ -188,11 +188,11 @@ def _shifts(
     parts = list(log_parts(collection.files, counted))
     marks, order = _marks(parts), _in_order(parts)
     late, few = _late(collection.files, counted)
-    offsets, unsure, shown = _offsets(marks, order, naming)
+    offsets, unsure, compared = _offsets(marks, order, naming)
     unsure |= few
     of_name_servers = _of_name_servers(marks, offsets, late)
     offsets |= of_name_servers
-    by_order = _by_order(offsets, order, shown | of_name_servers.keys())
+    by_order = _by_order(offsets, order, compared | of_name_servers.keys())
     offsets |= {host: behind_ms for host, (behind_ms, _) in by_order.items()}
     unsure = {host: ms for host, ms in unsure.items() if host not in by_order}
     unsure |= _undecided(offsets, unsure, order)
@@ -382,16 +382,24 @@ class _Edge(NamedTuple):
     doubtful: bool = False
 
 
+class _Offsets(NamedTuple):
+    """How far hosts' clocks are behind most others.
+
+    ``unsure``: how far behind the first of them, where as many clocks differ as agree;
+    ``compared``: the hosts that other hosts' lines date, not the order of their own alone.
+    """
+
+    behind: dict[Host, int]
+    unsure: dict[Host, int]
+    compared: set[Host]
+
+
 def _offsets(
     marks: Mapping[Host, Marks],
     order: Mapping[tuple[Host, Host], _Edge],
     naming: ClockOff | None = None,
-) -> tuple[dict[Host, int], dict[Host, int], set[Host]]:
-    """Return how far each host's clock is behind most others, and the hosts that were compared.
-
-    Apart those of which as many say one thing as another: how far behind the first; and the hosts
-    that are compared with others, not by the order of their own lines alone.
-    """
+) -> _Offsets:
+    """Return how far each host's clock is behind most others."""
     starts_logged = any(name.startswith(BEGUN) for names in marks.values() for name in names)
     visits_ms = _visits_ms(marks)
     edges: dict[Host, dict[Host, _Edge]] = {}
@@ -414,7 +422,7 @@ def _offsets(
             if edge is not None:
                 edges.setdefault(first, {})[second] = edge
                 edges.setdefault(second, {})[first] = edge._replace(behind_ms=-edge.behind_ms)
-    shown = {*edges}
+    hosts = {*edges}
     for (later, earlier), edge in order.items():
         if not edge.doubtful and (later in edges or earlier in edges):
             edges.setdefault(later, {})[earlier] = edge
@@ -432,7 +440,7 @@ def _offsets(
             decided = {h: ms for h, ms in relative.items() if h not in together}
             offsets |= _outvoted(decided, naming) if naming else decided
             unsure |= rivals | {h: relative[h] for h in together}
-    return offsets, unsure, shown
+    return _Offsets(offsets, unsure, hosts)
 
 
 def _shown(behind_ms: int, edges: Iterable[_Edge]) -> bool:
@@ -879,10 +887,12 @@ def _relative(
 _MACHINES = {DUMPS: "makes the dumps", STORES: "copies the stores"}
 
 
-def _copy_findings(
-    copies: Mapping[str, ClockOff],
-) -> Iterator[tuple[str, str, Mapping[str, object]]]:
-    """Yield the text, remedy and evidence of each machine whose clock names files wrongly."""
+def _finding(text: str, remedy: str, evidence: Mapping[str, object]) -> Finding:
+    return finding("INGEST_CLOCK_OFFSET", text, remedy, WARNING, evidence=evidence)
+
+
+def _copy_findings(copies: Mapping[str, ClockOff]) -> Iterator[Finding]:
+    """Yield a finding for each machine whose clock names files wrongly."""
     for what, off in sorted(copies.items()):
         if not off.compared:
             continue
@@ -891,28 +901,26 @@ def _copy_findings(
         if off.error_ms is None:
             text = (
                 f"The clock of {machine} differs from the others, {shown}, and no file shows that "
+                "the difference was constant: its times are not corrected."
             )
-            text += "the difference was constant: its times are not corrected."
-            yield text, remedy, {"what": what}
+            yield _finding(text, remedy, {"what": what})
             continue
         if not off.behind_ms:
             text = (
                 f"The clock of {machine} may be {off.error_ms / SECOND_MS:.0f} s off, because the "
-                "clock of "
+                "clock of the dumps is, and the stores do not show whether this one is too: none "
+                "of their times is corrected."
             )
-            text += (
-                "the dumps is, and the stores do not show whether this one is too: none of their "
-                "times is corrected."
-            )
-            yield text, remedy, {"what": what, "error_ms": off.error_ms}
+            yield _finding(text, remedy, {"what": what, "error_ms": off.error_ms})
             continue
         how = "behind" if off.behind_ms > 0 else "ahead of"
         text = (
             f"The clock of {machine} is {abs(off.behind_ms) / SECOND_MS:.0f} s {how} the others, "
+            f"{shown}, give or take {off.error_ms / SECOND_MS:.0f} s. Its times are read as "
+            "corrected."
         )
-        text += f"{shown}, give or take "
-        text += f"{off.error_ms / SECOND_MS:.0f} s. Its times are read as corrected."
-        yield text, remedy, {"what": what, "behind_ms": off.behind_ms, "error_ms": off.error_ms}
+        evidence = {"what": what, "behind_ms": off.behind_ms, "error_ms": off.error_ms}
+        yield _finding(text, remedy, evidence)
 
 
 _FOLDERS = {BROKER_LOG: "brokers", CLIENT_LOG: "clients", NAMESRV_LOG: "namesrv"}
@@ -928,13 +936,12 @@ def _period(host: Host, others: Iterable[int]) -> str:
 def offset_findings(shifts: ClockShifts) -> Iterator[Finding]:
     """Yield a finding for each host that is off, and for each whose lines differ from its clock."""
     corrected, synchronise = "are read as corrected.", "Synchronise the host's clock (chrony, NTP)."
-    drafts: list[tuple[str, str, Mapping[str, object]]] = []
     for place, late_ms in sorted(shifts.late.items()):
         how = f"{abs(late_ms) / SECOND_MS:.1f} s {'later' if late_ms > 0 else 'earlier'}"
         text = f"The lines of brokers/{place} are {how} than the epoch times in them. Their times"
         remedy = "Make the broker's log use the time of its clock."
         evidence = {"folder": f"brokers/{place}", "behind_ms": -late_ms}
-        drafts.append((f"{text} {corrected}", remedy, evidence))
+        yield _finding(f"{text} {corrected}", remedy, evidence)
     if shifts.unsure:
         folders = {f"{_FOLDERS[host.kind]}/{host.place}" for host in shifts.unsure}
         hosts = ", ".join(sorted(folders))
@@ -949,7 +956,7 @@ def offset_findings(shifts: ClockShifts) -> Iterator[Finding]:
             "Synchronise the hosts' clocks (chrony, NTP), and collect the clients' logs, which "
             "show which clock is right."
         )
-        drafts.append((text, remedy, {"folders": hosts, "apart_ms": apart}))
+        yield _finding(text, remedy, {"folders": hosts, "apart_ms": apart})
     for host, behind in sorted(shifts.offsets.items()):
         if abs(behind) > LEAST_OFFSET_MS:
             folder = f"{_FOLDERS[host.kind]}/{host.place}"
@@ -960,7 +967,6 @@ def offset_findings(shifts: ClockShifts) -> Iterator[Finding]:
             zone = "The difference is a whole time zone, and the times are not corrected."
             read = f"Its times {corrected}" if host in shifts.left else zone
             remedy = "Name its time zone in collection.toml." if is_zone(behind) else synchronise
-            drafts.append((f"{text} {read}", remedy, {"folder": folder, "behind_ms": behind}))
-    drafts += _copy_findings(shifts.copies)
-    for text, remedy, shown in drafts:
-        yield finding("INGEST_CLOCK_OFFSET", text, remedy, WARNING, evidence=shown)
+            evidence = {"folder": folder, "behind_ms": behind}
+            yield _finding(f"{text} {read}", remedy, evidence)
+    yield from _copy_findings(shifts.copies)

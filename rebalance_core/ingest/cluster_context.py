@@ -15,7 +15,7 @@ from rebalance_core.ingest.broker_folders import (
     switched,
     without_graceful_stops,
 )
-from rebalance_core.ingest.broker_history import BrokerHistory
+from rebalance_core.ingest.broker_history import BrokerHistory, StoreRead
 from rebalance_core.ingest.collection import PROXIES
 from rebalance_core.ingest.evidence import Evidence, is_on_cluster
 from rebalance_core.ingest.fact import file_of
@@ -108,7 +108,7 @@ class ClusterContext:
         slave_modes: for each broker with slaves, what they do without the master at the end; None:
             no file shows it.
         expected: brokers that ``collection.toml`` names, a slave's folder as its broker.
-        mode_stores: (broker, time, source) of each completely read messageRequestMode.json.
+        mode_stores: each messageRequestMode.json that was read whole.
         topic_stores: the same for each topics.json, by time.
         proxies: statements of files about each proxy.
         resets: by group, topic, broker and queue id, when offsets were reset and to which value.
@@ -147,13 +147,13 @@ class ClusterContext:
     folders: Mapping[str, BrokerFolder] = field(default_factory=dict)
     slaves: frozenset[str] = frozenset()
     expected: tuple[str, ...] = ()
-    mode_stores: tuple[tuple[str, int, str], ...] = ()
+    mode_stores: tuple[StoreRead, ...] = ()
     master_turns: tuple[MasterTurn, ...] = ()
     proxies: ProxyLives = field(default_factory=ProxyLives)
     rocksdb: Mapping[str, BrokerStore] = field(default_factory=dict)
     slave_modes: Mapping[str, str | None] = field(default_factory=dict)
     resets: Mapping[QueueOfGroup, tuple[tuple[int, int], ...]] = field(default_factory=dict)
-    topic_stores: tuple[tuple[str, int, str], ...] = ()
+    topic_stores: tuple[StoreRead, ...] = ()
     static_topics: Mapping[str, str] = field(default_factory=dict)
     client_intervals: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     clients_created: Mapping[str, int] = field(default_factory=dict)
@@ -342,7 +342,7 @@ def cluster_context(
         ),
         slave_modes=modes_at_end(on_cluster, replicas, end_ms),
         resets=_resets(on_cluster),
-        topic_stores=tuple(sorted(history.topic_stores, key=lambda store: (store[1], store))),
+        topic_stores=tuple(sorted(history.topic_stores, key=lambda store: (store.at_ms, store))),
         static_topics={
             p.values["topic"]: p.source for p in on_cluster if p.kind == "queue_mapping"
         },

@@ -574,7 +574,7 @@ def first_time(file: CollectedFile, lines: Iterable[str]) -> str:
     """
     if file.wrapping:
         unwrapper = Unwrapper(file.wrapping, (), file.kind == CLIENT_LOG, lambda text: None)
-        lines = (each for line in tuple(lines) for each, _, _ in unwrapper.lines(line, file.name))
+        lines = (each.text for line in tuple(lines) for each in unwrapper.lines(line, file.name))
     return next((match[0] for line in lines if (match := _TIME.match(line))), "")
 
 
@@ -1051,7 +1051,7 @@ def _unwrapped(file: CollectedFile, head: bytes) -> Iterator[str]:
         wrapping = with_wrapping(file, head).wrapping
         unwrapper = Unwrapper(wrapping, CLIENT_WORDS, client=True, to_server=lambda text: None)
         for line in first_lines(file, head) if wrapping else ():
-            yield from (own for own, _, _ in unwrapper.lines(line, file.name))
+            yield from (own.text for own in unwrapper.lines(line, file.name))
     except Unreadable:
         return  # of several containers
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rebalance_core.audit import dumps
 from rebalance_core.audit.group_snapshot import (
@@ -44,15 +44,19 @@ def find_expired_alive(group: GroupSnapshot) -> Iterator[Finding]:
     """Yield a finding for each client id that expired and came back."""
     intervals = _intervals(group)
     for client_id, pauses in sorted(pauses_of(group).items()):
-        longest = max(back - lost for lost, back, _ in pauses)
-        ends = accumulate((back for _, back, _ in pauses), max)  # at several brokers it counts once
-        often = 1 + sum(lost > end for (lost, _, _), end in zip(pauses[1:], ends, strict=False))
-        brokers = sorted({broker for _, _, broker in pauses if broker})
+        longest = max(pause.back_ms - pause.expired_ms for pause in pauses)
+        # at several brokers it counts once
+        ends = accumulate((pause.back_ms for pause in pauses), max)
+        often = 1 + sum(
+            pause.expired_ms > end for pause, end in zip(pauses[1:], ends, strict=False)
+        )
+        times = listed([utc(pause.expired_ms) for pause in pauses], 3)
+        brokers = sorted({pause.broker for pause in pauses if pause.broker})
         where = f" by {listed(brokers, 3)}" if brokers else ""
         beat_ms = intervals.get(client_id, 0)
         rare = beat_ms > CHANNEL_EXPIRY_MS
         # the interval was that of the process
-        went_ms = went_after(group, client_id, pauses[-1][1]) if rare else None
+        went_ms = went_after(group, client_id, pauses[-1].back_ms) if rare else None
         why = (
             f"It sends a heartbeat every {lasting(beat_ms)} (heartbeatBrokerInterval)."
             if rare
@@ -61,15 +65,14 @@ def find_expired_alive(group: GroupSnapshot) -> Iterator[Finding]:
         yield Finding(
             f"{client_id} was expired {plural(len(pauses), 'time')}{where} although it was "
             f"alive: no heartbeat arrived for {lasting(CHANNEL_EXPIRY_MS)}, and it was back up "
-            f"to {lasting(longest)} later ({listed([utc(lost) for lost, _, _ in pauses], 3)}). "
-            f"{why}",
+            f"to {lasting(longest)} later ({times}). {why}",
             {"times": str(len(pauses))} | ({"interval_ms": str(beat_ms)} if rare else {}),
             severity=WARNING if rare or often >= OFTEN else INFO,
             remedy=RARE_BEATS if rare else None,
             broker_name=brokers[0] if len(brokers) == 1 else None,
             client_id=client_id,
-            first_ms=pauses[0][0],
-            last_ms=pauses[-1][1] if went_ms is None else went_ms,
+            first_ms=pauses[0].expired_ms,
+            last_ms=pauses[-1].back_ms if went_ms is None else went_ms,
             ended_by="" if went_ms is None else f"{client_id} went",
         )
 
@@ -87,14 +90,25 @@ def _intervals(group: GroupSnapshot) -> dict[str, int]:
     }
 
 
-def pauses_of(group: GroupSnapshot) -> dict[str, list[tuple[int, int, str | None]]]:
-    """Return client id -> (expired, back, the only broker that expired it) in order, epoch ms.
+class Pause(NamedTuple):
+    """A live member's time out of a broker's list, epoch ms.
+
+    ``broker``: the only broker that expired it; None: all did.
+    """
+
+    expired_ms: int
+    back_ms: int
+    broker: str | None
+
+
+def pauses_of(group: GroupSnapshot) -> dict[str, list[Pause]]:
+    """Return the pauses of each client id, in the order of their ends.
 
     An id that is not unique to a process, as with a fixed instance name, proves nothing: a new
     process has it too.
     """
     given_up: dict[tuple[str, str | None], ConsumerEventsRow] = {}
-    pauses: dict[str, list[tuple[int, int, str | None]]] = {}
+    pauses: dict[str, list[Pause]] = {}
     for row in group.consumer_events:
         client_id = row["client_id"]
         if not _OF_ONE_PROCESS.search(client_id):
@@ -104,7 +118,7 @@ def pauses_of(group: GroupSnapshot) -> dict[str, list[tuple[int, int, str | None
             given_up[where] = row
         elif row["event_type"] == CONSUMER_JOIN and where in given_up:
             lost_ms = given_up.pop(where)["event_ms"]
-            pauses.setdefault(client_id, []).append((lost_ms, row["event_ms"], where[1]))
+            pauses.setdefault(client_id, []).append(Pause(lost_ms, row["event_ms"], where[1]))
     return pauses
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from rebalance_core.audit import dumps, listings, stretches
 from rebalance_core.audit.group_snapshot import (
@@ -52,13 +53,13 @@ def _at_end(group: GroupSnapshot, of_client: Mapping[str, str]) -> Iterator[Find
         since = {client_id: listed_ms.get(client_id, ms) for client_id, ms in joined_ms.items()}
     who = _by_language(since, of_client)
     if len(who) > 1:
-        severity, what, remedy, evidence = _judged(group, of_client)
+        now = _consequence(group, of_client)
         yield Finding(
-            f"Members are clients in different languages: {clients_by_value(who)}. {what}",
-            {name: listed(ids) for name, ids in who.items()} | evidence,
-            severity=severity,
+            f"Members are clients in different languages: {clients_by_value(who)}. {now.text}",
+            {name: listed(ids) for name, ids in who.items()} | now.evidence,
+            severity=now.severity,
             first_ms=min(since[client_id] for ids in who.values() for client_id in ids),
-            remedy=remedy,
+            remedy=now.remedy,
         )
 
 
@@ -75,17 +76,17 @@ def _before(group: GroupSnapshot, of_client: Mapping[str, str]) -> Iterator[Find
         if span.last_ms is None or not stretches.is_persistent(group, span):
             continue
         mixed = _group_of(group, of_client, span.last_ms - 1)
-        what = _difference(mixed)
-        if what is not None:
+        differs = _difference(mixed)
+        if differs is not None:
             who = _by_language((member.client_id for member in mixed.members), of_client)
             yield Finding(
                 "Members were clients in different languages for "
                 f"{lasting(span.last_ms - span.first_ms)} from {utc(span.first_ms)}: "
-                f"{clients_by_value(who)}. {what[0]}",
-                {name: listed(ids) for name, ids in who.items()} | what[1],
+                f"{clients_by_value(who)}. {differs.text}",
+                {name: listed(ids) for name, ids in who.items()} | differs.evidence,
                 first_ms=span.first_ms,
                 last_ms=span.last_ms,
-                remedy=_remedy(mixed),
+                remedy=differs.remedy,
             )
 
 
@@ -98,30 +99,39 @@ def _by_language(client_ids: Iterable[str], of_client: Mapping[str, str]) -> dic
     return dict(sorted(who.items()))
 
 
-def _judged(
-    group: GroupSnapshot, of_client: Mapping[str, str]
-) -> tuple[Severity, str, str | None, dict[str, str]]:
-    """Return severity, consequence, remedy if not the rule's, and more evidence."""
+class _Consequence(NamedTuple):
+    """What follows from members in several languages; its remedy, if not the rule's."""
+
+    severity: Severity
+    text: str
+    evidence: dict[str, str]
+    remedy: str | None = None
+
+
+def _consequence(group: GroupSnapshot, of_client: Mapping[str, str]) -> _Consequence:
+    """Return what the present members' languages lead to."""
     mixed = _group_of(group, of_client, None)
     if not strategy_is_known(group) or not mixed.members:
         rows = (r for r in group.tables["findings"] if r["rule_id"] == "INGEST_STRATEGY_UNKNOWN")
         lacking = {row["severity"] for row in rows} == {INFO}  # no dump existed to compare with
         severity: Severity = INFO if lacking or not mixed.members else WARNING
-        return severity, "Their strategy is unknown.", None, {}
+        return _Consequence(severity, "Their strategy is unknown.", {})
     differs = _difference(mixed)
     if differs is not None:
-        return ERROR, differs[0], _remedy(mixed), differs[1]
+        return differs
     evidence = _named(mixed)
     if not mixed.queues:
-        return INFO, "Their queues are unknown.", None, evidence
+        return _Consequence(INFO, "Their queues are unknown.", evidence)
     if mixed.unsure:
-        return WARNING, _doubt(mixed), None, evidence
+        return _Consequence(WARNING, _doubt(mixed), evidence)
     how = "alike" if mixed.is_alike else "differently, yet every queue has exactly one reader"
     what = f"With {_by(mixed)} they divide the current {plural(len(mixed.queues), 'queue')} {how}."
-    return INFO, what, "Nothing; check again before you change the strategy.", evidence
+    return _Consequence(
+        INFO, what, evidence, "Nothing; check again before you change the strategy."
+    )
 
 
-def _difference(mixed: MixedGroup) -> tuple[str, dict[str, str]] | None:
+def _difference(mixed: MixedGroup) -> _Consequence | None:
     """Find members with different allocations, and the queues; None: no queue is known to
     differ.
     """
@@ -136,7 +146,7 @@ def _difference(mixed: MixedGroup) -> tuple[str, dict[str, str]] | None:
     what = (
         f"With {_by(mixed)} they divide the queues differently: {', '.join(parts)}. {_doubt(mixed)}"
     )
-    return what.strip(), evidence
+    return _Consequence(ERROR, what.strip(), evidence, _remedy(mixed))
 
 
 def _named(mixed: MixedGroup) -> dict[str, str]:

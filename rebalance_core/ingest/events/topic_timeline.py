@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeGuard
 
+from rebalance_core.ingest.broker_history import StoreRead
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.lite_topics import lite_topic_findings
 from rebalance_core.ingest.events.topic_settings import differing_settings
@@ -222,9 +223,8 @@ class TopicTimeline:
         """Return the latest time at which the evidence was true, by its clock's error."""
         return self._at(piece) + self.context.error_of(piece.source)
 
-    def _store_latest(self, store: tuple[str, int, str]) -> int:
-        _, at_ms, source = store
-        return at_ms + self.context.error_of(source)
+    def _store_latest(self, store: StoreRead) -> int:
+        return store.at_ms + self.context.error_of(store.source)
 
     def _logged(self, piece: _Logged) -> None:
         state = self._brokers.setdefault(piece.place, _Broker())
@@ -333,13 +333,13 @@ class TopicTimeline:
             )
             self._set(place, config, at_ms, piece.source)
 
-    def _stores_without(self, pieces: Iterable[Evidence]) -> list[tuple[str, int, str]]:
-        """Return (broker, time, file) of each topics.json read whole that lacks the topic."""
+    def _stores_without(self, pieces: Iterable[Evidence]) -> list[StoreRead]:
+        """Return each topics.json that lacks the topic, with the time of its export."""
         having = {piece.source for piece in pieces if piece.kind == "topic_config"}
         having = {file_of(source) for source in having} | having
         context = self.context
         without = [
-            (broker, context.exported.get(source) or at_ms, source)
+            StoreRead(broker, context.exported.get(source) or at_ms, source)
             for broker, at_ms, source in context.topic_stores
             if source not in having and context.exported.get(source, at_ms) is not None
         ]

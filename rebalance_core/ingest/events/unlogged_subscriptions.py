@@ -11,7 +11,7 @@ from bisect import insort
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.connections import HEARTBEAT_SEEN_MS
@@ -37,6 +37,22 @@ Topics = frozenset[str]
 EVER = 2**62
 SHOWN = 20
 """Maximum number of clients that a finding names."""
+
+
+class _Statement(NamedTuple):
+    """All topics that a client states itself."""
+
+    at_ms: int
+    topics: Topics
+    source: str
+
+
+class _Holding(NamedTuple):
+    """A topic of which a client takes messages."""
+
+    at_ms: int
+    topic: str
+    source: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,6 +96,19 @@ class _Membership:
             change.row["topic"] for change in self.changes if change.row["event_type"] == SUBSCRIBE
         }
         return (self.topics or Topics()) | later
+
+    def changed(self, kind: str, topic: str, at_ms: int, source: str) -> None:
+        """Add a change that no broker's line has."""
+        row = event(
+            kind,
+            at_ms,
+            source,
+            consumer_group=self.join["consumer_group"],
+            client_id=self.client_id,
+            channel_id=self.join.get("channel_id"),
+            topic=topic,
+        )
+        self.changes.append(_Change(row))
 
     def covers(self, at_ms: int) -> bool:
         """Return True if the process was there at that time."""
@@ -137,34 +166,34 @@ def unlogged_subscriptions(
         stated = [
             statement
             for statement in statements.get(membership.client_id, ())
-            if membership.covers(statement[0])
+            if membership.covers(statement.at_ms)
         ]
         seen = {
-            holding[1]
+            holding.topic
             for holding in held.get(membership.client_id, ())
-            if membership.covers(holding[0])
+            if membership.covers(holding.at_ms)
         }
         others = (
             (topic_set, (memberships[n] for n in numbers))
             for topic_set, numbers in by_topics.items()
         )
         topics = (
-            stated[0][1:]
+            (stated[0].topics, stated[0].source)
             if stated
             else _of_group(membership, others, connections, Topics(seen), context)
         )
         if topics is not None:
             membership.join["subscriptions"] = sorted(topics[0])
             insort(by_topics.setdefault(topics[0], []), number)
-            _change(group, membership, stated)
+            _change(membership, stated)
             sources[membership.client_id] = topics[1]
         elif context.group_rows.get(group, {}).get("subscriptions") is None:
             unknown[membership.client_id] = membership.join["source"]
     for membership in memberships:
         shown = held.get(membership.client_id, [])
-        _withdraw(membership, statements.get(membership.client_id, []), shown, sources, context)
         own = statements.get(membership.client_id, [])
-        _subscribe_held(group, membership, memberships, shown, own, sources)
+        _withdraw(membership, own, shown, sources, context)
+        _subscribe_held(membership, memberships, shown, own, sources)
     changes = [change for membership in memberships for change in membership.changes]
     withdrawn = logged - {change.number for change in changes}
     kept = [row for number, row in enumerate(events) if number not in withdrawn]
@@ -194,18 +223,18 @@ def _memberships(events: Iterable[Event], by_silence: Collection[int]) -> list[_
 
 def _statements(
     pieces: Iterable[GroupEvidence], context: ClusterContext
-) -> dict[str, list[tuple[int, Topics, str]]]:
-    """Return each client's own statements of its topics: (time, topics, source) by time.
+) -> dict[str, list[_Statement]]:
+    """Return each client's own statements of its topics, by time.
 
     A push consumer always subscribes to its retry topic or another topic, so an answer without any
     is not whole.
     """
     dumps: dict[tuple[str, str], tuple[int, set[str]]] = {}
-    statements: dict[str, list[tuple[int, Topics, str]]] = {}
+    statements: dict[str, list[_Statement]] = {}
     for piece in pieces:
         if piece.kind == "heartbeat":
             topics = Topics(t for t in piece.values["topics"] if not is_retry_topic(t))
-            statement = (context.time_of(piece), topics, piece.source)
+            statement = _Statement(context.time_of(piece), topics, piece.source)
             statements.setdefault(piece.values["client_id"], []).append(statement)
         elif piece.kind in ("client", "client_subscription"):
             client_file = piece.values.get("client_file")
@@ -221,21 +250,22 @@ def _statements(
             dumps.setdefault(place, (context.time_of(piece), set()))[1].update(named)
     for (client_id, source), (at_ms, names) in dumps.items():
         topics = Topics(t for t in names if not is_retry_topic(t))
-        statements.setdefault(client_id, []).append((at_ms, topics, source))
+        statements.setdefault(client_id, []).append(_Statement(at_ms, topics, source))
     return {
-        client_id: sorted(each, key=lambda row: row[0]) for client_id, each in statements.items()
+        client_id: sorted(each, key=lambda statement: statement.at_ms)
+        for client_id, each in statements.items()
     }
 
 
 def _held(
     group: str, presence: Presence, pieces: Sequence[GroupEvidence], context: ClusterContext
-) -> dict[str, list[tuple[int, str, str]]]:
-    """Return the topics that a client takes messages of: (time, topic, source) by client, by time.
+) -> dict[str, list[_Holding]]:
+    """Return the topics that each client takes messages of, by time.
 
     Dumps show its queues, its own log the queues that it was given.
     """
     rows = [
-        (row["client_id"], row["observed_ms"], row["topic"], row["source"])
+        (row["client_id"], _Holding(row["observed_ms"], row["topic"], row["source"]))
         for row in ownership_rows(group, pieces, presence, context)
     ]
     for piece in pieces:
@@ -246,12 +276,12 @@ def _held(
         else:
             continue
         if client_id:
-            topic = piece.values["topic"]
-            rows.append((client_id, context.time_of(piece), topic, piece.source))
-    held: dict[str, list[tuple[int, str, str]]] = {}
-    for client_id, at_ms, topic, source in sorted(rows, key=lambda row: row[1]):
-        if not is_retry_topic(topic):
-            held.setdefault(client_id, []).append((at_ms, topic, source))
+            holding = _Holding(context.time_of(piece), piece.values["topic"], piece.source)
+            rows.append((client_id, holding))
+    held: dict[str, list[_Holding]] = {}
+    for client_id, holding in sorted(rows, key=lambda row: row[1].at_ms):
+        if not is_retry_topic(holding.topic):
+            held.setdefault(client_id, []).append(holding)
     return held
 
 
@@ -288,18 +318,21 @@ def _of_group(
     return (seen, membership.join["source"]) if seen and not fitting else None
 
 
-def _change(group: str, membership: _Membership, stated: list[tuple[int, Topics, str]]) -> None:
+def _change(membership: _Membership, stated: list[_Statement]) -> None:
     """Add the changes of a member that later states other topics than before."""
-    for (_, before, _), (at_ms, topics, source) in pairwise(stated):
-        for kind, names in ((SUBSCRIBE, topics - before), (UNSUBSCRIBE, before - topics)):
-            for topic in sorted(names):
-                membership.changes.append(_change_of(group, kind, at_ms, source, membership, topic))
+    for before, after in pairwise(stated):
+        for kind, topics in (
+            (SUBSCRIBE, after.topics - before.topics),
+            (UNSUBSCRIBE, before.topics - after.topics),
+        ):
+            for topic in sorted(topics):
+                membership.changed(kind, topic, after.at_ms, after.source)
 
 
 def _withdraw(
     membership: _Membership,
-    statements: list[tuple[int, Topics, str]],
-    held: list[tuple[int, str, str]],
+    statements: list[_Statement],
+    held: list[_Holding],
     sources: dict[str, str],
     context: ClusterContext,
 ) -> None:
@@ -309,9 +342,9 @@ def _withdraw(
     change.
     """
     statements = [
-        statement for statement in statements if not context.all_logs_had_ended(statement[0])
+        statement for statement in statements if not context.all_logs_had_ended(statement.at_ms)
     ]
-    held = [holding for holding in held if not context.all_logs_had_ended(holding[0])]
+    held = [holding for holding in held if not context.all_logs_had_ended(holding.at_ms)]
     for change in [change for change in membership.changes if change.by_silence]:
         if change not in membership.changes:
             continue
@@ -331,11 +364,10 @@ def _withdraw(
 
 
 def _subscribe_held(
-    group: str,
     membership: _Membership,
     memberships: list[_Membership],
-    held: list[tuple[int, str, str]],
-    statements: Iterable[tuple[int, Topics, str]],
+    held: list[_Holding],
+    statements: Iterable[_Statement],
     sources: dict[str, str],
 ) -> None:
     """Add subscriptions to topics whose queues the member holds; add to ``sources``.
@@ -343,25 +375,25 @@ def _subscribe_held(
     They ended if the member itself later states its topics without. Who subscribes nothing reads
     the queues that its application names.
     """
-    statements = [statement for statement in statements if membership.covers(statement[0])]
-    for at_ms, topic, source in held:
-        if membership.topics and membership.covers(at_ms) and topic not in membership.ever:
-            when = _since(membership, memberships, topic, at_ms)
-            membership.changes.append(_change_of(group, SUBSCRIBE, when, source, membership, topic))
+    statements = [statement for statement in statements if membership.covers(statement.at_ms)]
+    held = [holding for holding in held if membership.covers(holding.at_ms)]
+    for at_ms, topic, source in held if membership.topics else ():
+        if topic not in membership.ever:
+            since_ms = _since(membership, memberships, topic, at_ms)
+            membership.changed(SUBSCRIBE, topic, since_ms, source)
             sources[membership.client_id] = source
-            last_ms = max(ms for ms, name, _ in held if name == topic and membership.covers(ms))
-            for stated_ms, topics, by in statements:
-                if stated_ms > last_ms and topic not in topics:
-                    ended = _change_of(group, UNSUBSCRIBE, stated_ms, by, membership, topic)
-                    membership.changes.append(ended)
-                    break
+            last_ms = max(holding.at_ms for holding in held if holding.topic == topic)
+            later = (s for s in statements if s.at_ms > last_ms and topic not in s.topics)
+            without = next(later, None)
+            if without is not None:
+                membership.changed(UNSUBSCRIBE, topic, without.at_ms, without.source)
 
 
 def _contradiction(
     change: _Change,
     membership: _Membership,
-    statements: Iterable[tuple[int, Topics, str]],
-    held: Iterable[tuple[int, str, str]],
+    statements: Iterable[_Statement],
+    held: Iterable[_Holding],
 ) -> str | None:
     """Return the source in which the member later contradicts the change; None: no file does."""
     row = change.row
@@ -395,21 +427,6 @@ def _since(
         rows += [r for r in changes if r["event_type"] == SUBSCRIBE and r["topic"] == topic]
         moments += [max(joined_ms, row["event_ms"]) for row in rows]
     return min(moments)
-
-
-def _change_of(
-    group: str, kind: str, at_ms: int, source: str, membership: _Membership, topic: str
-) -> _Change:
-    row = event(
-        kind,
-        at_ms,
-        source,
-        consumer_group=group,
-        client_id=membership.client_id,
-        channel_id=membership.join.get("channel_id"),
-        topic=topic,
-    )
-    return _Change(row)
 
 
 _TOLD: Final = (

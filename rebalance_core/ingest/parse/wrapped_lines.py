@@ -324,6 +324,16 @@ def _head(piece: CarriedLine, *, client: bool) -> str | None:
     return DATELESS if piece.time and bare else None
 
 
+class UnwrappedLine(NamedTuple):
+    """A line with RocketMQ's head, as it stands in its carrier, and the source at which it
+    begins.
+    """
+
+    text: str
+    carried: str
+    source: str
+
+
 @dataclass
 class Unwrapper:
     """Gives the lines of one file as RocketMQ writes them, in order.
@@ -349,12 +359,8 @@ class Unwrapper:
         words = "|".join(map(re.escape, sorted(set(self.words), key=len, reverse=True)))
         self._message = re.compile(rf".{{0,{_HEAD_LIMIT}}}?(?:^|(?<=[\s\]:|)>-]))(?={words})")
 
-    def lines(self, text: str, source: str) -> Iterator[tuple[str, str, str]]:
+    def lines(self, text: str, source: str) -> Iterator[UnwrappedLine]:
         """Yield the lines that end with this line of the file.
-
-        Yields:
-            the line with RocketMQ's head, the line as it stands in its carrier, and the source at
-            which it begins.
 
         Raises:
             Unreadable: the line is another container's than those before.
@@ -365,7 +371,7 @@ class Unwrapper:
         else:
             yield from self._carried(text, source)
 
-    def _rows(self, text: str, source: str) -> Iterator[tuple[str, str, str]]:
+    def _rows(self, text: str, source: str) -> Iterator[UnwrappedLine]:
         """Yield the lines of the rows that end with this line: a quoted message may have several.
 
         A line that begins a row ends the row before, even if its quotes are still open, and so does
@@ -382,7 +388,7 @@ class Unwrapper:
             self._row = None
             yield from self._carried(text, source)
 
-    def _carried(self, text: str, source: str) -> Iterator[tuple[str, str, str]]:
+    def _carried(self, text: str, source: str) -> Iterator[UnwrappedLine]:
         piece = CarriedLine(text)
         for name in self.wrapping.carriers:
             inner = CARRIERS[name](piece.text)
@@ -398,7 +404,7 @@ class Unwrapper:
         else:
             self._begun[piece.stream] = piece, where
 
-    def rest(self) -> Iterator[tuple[str, str, str]]:
+    def rest(self) -> Iterator[UnwrappedLine]:
         """Yield, as `lines` does, the lines whose end the file lacks."""
         if self._row is not None:
             yield from self._carried(*self._row)
@@ -407,11 +413,11 @@ class Unwrapper:
             yield from self._inner(piece, where)
         self._begun.clear()
 
-    def _inner(self, piece: CarriedLine, source: str) -> Iterator[tuple[str, str, str]]:
+    def _inner(self, piece: CarriedLine, source: str) -> Iterator[UnwrappedLine]:
         for number, line in enumerate(piece.text.split("\n")):
             bare = line.strip(LINE_ENDS)
             unwrapped = bare if number else self._own(piece._replace(text=bare))
-            yield unwrapped, bare, source
+            yield UnwrappedLine(unwrapped, bare, source)
 
     def _own(self, piece: CarriedLine) -> str:
         """Return the line with RocketMQ's head, if it has one to put in its place."""

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from rebalance_core.contracts.fact_declaration import GROUP
+from rebalance_core.ingest.broker_history import StoreRead
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.presence import Presence
 from rebalance_core.ingest.evidence import Evidence
@@ -42,8 +43,9 @@ def found(
         {"client_id": f"m{i}", "event_ms": at_ms, "event_type": "CONSUMER_JOIN", "source": f"b:{i}"}
         for i, at_ms in enumerate(joined_ms)
     ]
-    stores = {(p.place, p.at_ms, p.source) for p in pieces if p.kind == "request_mode" and p.at_ms}
-    stores |= {(broker, at_ms, f"{broker}-{at_ms}") for broker, at_ms in copies}
+    entries = (p for p in pieces if p.kind == "request_mode" and p.at_ms)
+    stores = {StoreRead(p.place, p.at_ms, p.source) for p in entries}
+    stores |= {StoreRead(broker, at_ms, f"{broker}-{at_ms}") for broker, at_ms in copies}
     context = ClusterContext("c", START, END, mode_stores=tuple(sorted(stores)))
     events, _ = request_mode_events("g", pieces, Presence(joins), context)
     assert {(row["consumer_group"], row["topic"]) for row in events} <= {("g", "T")}
@@ -133,7 +135,7 @@ def test_brokers_that_differ_make_no_changes() -> None:
         for n in range(7)
     ]
     assert found(*stated_modes, store(5_000_000), copies=(("b", 5_000_001),)) == [(START, POP)]
-    context = ClusterContext("c", START, END, mode_stores=(("b", 5_000_001, "b-5000001"),))
+    context = ClusterContext("c", START, END, mode_stores=(StoreRead("b", 5_000_001, "b-5000001"),))
     _, findings = request_mode_events("g", [*stated_modes, store(5_000_000)], Presence([]), context)
     (row,) = findings
     assert (row["rule_id"], row["severity"]) == ("INGEST_REQUEST_MODES_DIFFER", "WARNING")

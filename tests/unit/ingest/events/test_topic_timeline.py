@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from rebalance_core.ingest.broker_folders import BrokerFolder
+from rebalance_core.ingest.broker_history import StoreRead
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.topic_timeline import topic_tables
 from rebalance_core.ingest.evidence import Evidence
@@ -357,7 +358,7 @@ def test_a_later_route_that_has_the_topic_brings_it_back() -> None:
 
 
 def without(*stores: tuple[str, int, str]) -> ClusterContext:
-    return replace(CONTEXT, topic_stores=stores)
+    return replace(CONTEXT, topic_stores=tuple(StoreRead(*store) for store in stores))
 
 
 def test_a_store_that_lacks_the_topic_dates_its_end() -> None:

@@ -29,8 +29,8 @@ WORDS = ("suspend this consumer, ", "new consumer connected, group: ", "no broke
 def inside(*lines: str, client: bool = True, zone: str = "UTC") -> list[str]:
     wrapping = wrapping_of(lines, client=client)
     unwrapper = Unwrapper(wrapping, WORDS, client, Clock(zone_named(zone)).second_ms)
-    found = [own for line in lines for own, _, _ in unwrapper.lines(line, "f")]
-    return found + [own for own, _, _ in unwrapper.rest()]
+    found = [own.text for line in lines for own in unwrapper.lines(line, "f")]
+    return found + [own.text for own in unwrapper.rest()]
 
 
 def test_rocketmqs_own_lines_are_in_nothing() -> None:
