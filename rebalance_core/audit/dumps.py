@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, get_args
 
 from rebalance_core.audit.group_snapshot import (
     PERSISTENT_MS,
@@ -201,23 +201,7 @@ def flag(text: str | None) -> bool:
     return text is not None and text.lower() == "true"
 
 
-OF_A_CLIENT: tuple[
-    Literal[
-        "NO_MEMBER_LIST",
-        "NOT_IN_MEMBER_LIST",
-        "REQUEST_FAILED",
-        "BROADCAST_REFUSED",
-        "NOTHING_COMMITTED",
-        "PULL_EXPIRED",
-        "POP_TIMED_OUT",
-        "FLOW_CONTROLLED",
-        "START_REFUSED",
-        "TOPIC_MISSING",
-        "OFFSET_ILLEGAL",
-        "MESSAGES_EXPIRED",
-    ],
-    ...,
-] = (
+OfAClient: TypeAlias = Literal[
     "NO_MEMBER_LIST",
     "NOT_IN_MEMBER_LIST",
     "REQUEST_FAILED",
@@ -230,5 +214,6 @@ OF_A_CLIENT: tuple[
     "TOPIC_MISSING",
     "OFFSET_ILLEGAL",
     "MESSAGES_EXPIRED",
-)
+]
+OF_A_CLIENT: tuple[OfAClient, ...] = get_args(OfAClient)
 """Kinds of facts about the group that only a running client's own log states."""

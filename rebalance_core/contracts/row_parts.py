@@ -25,6 +25,15 @@ class Stretch(Covers):
     to_ms: int | None
 
 
+class Holding(NamesQueue):
+    """Who held a queue, of the ledger or as dumps show it."""
+
+    client_id: str | None
+    holders: int
+    from_ms: int
+    to_ms: int | None
+
+
 class Dumped(TypedDict):
     """The moment at which a dump showed something."""
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import TYPE_CHECKING, TypedDict, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from rebalance_core.model import verdicts
 from rebalance_core.model.events import GROUP_EVENTS
@@ -20,6 +20,7 @@ from rebalance_core.version import LIBRARY_VERSION
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.audit_record import AuditRecord
+    from rebalance_core.contracts.row_parts import Holding
     from rebalance_core.contracts.rows import (
         ConsumerLoadRow,
         EpochsRow,
@@ -304,18 +305,6 @@ OfGroup = TypeVar(
     "OwnershipRow",
     "PopReachRow",
 )
-
-
-class Holding(TypedDict):
-    """The columns of `ownership` that a picture needs."""
-
-    topic: str
-    broker_name: str
-    queue_id: int
-    client_id: str | None
-    holders: int
-    from_ms: int
-    to_ms: int | None
 
 
 def group_timelines(worst: Iterable[GroupName], tables: "RowsByTable") -> tuple[GroupTimeline, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 from rebalance_core.audit.dumps import by_topic, fresh, queue_of, seen_ms
 from rebalance_core.audit.evidence import newest_dump_ms
@@ -32,19 +32,8 @@ from rebalance_core.model.times import MINUTE_MS
 from rebalance_core.model.verdicts import ERROR
 
 if TYPE_CHECKING:
+    from rebalance_core.contracts.row_parts import Holding
     from rebalance_core.contracts.rows import ObservedOwnershipRow, OwnershipRow
-
-
-class Held(TypedDict):
-    """A holding of a queue, of the ledger or as dumps show it."""
-
-    topic: str
-    broker_name: str
-    queue_id: int
-    client_id: str | None
-    holders: int
-    from_ms: int
-    to_ms: int | None
 
 
 TOGETHER_MS = MINUTE_MS
@@ -98,7 +87,7 @@ def _twice(group: GroupSnapshot) -> list[OwnershipRow]:
     return open_now or [row for row in doubled if is_long(group, span_of(row))]
 
 
-def _seen(group: GroupSnapshot) -> list[Held]:
+def _seen(group: GroupSnapshot) -> list[Holding]:
     """Return queues that dumps show with two clients while nothing was changing.
 
     The holding is over once one of them left before the newest dump.
@@ -111,7 +100,7 @@ def _seen(group: GroupSnapshot) -> list[Held]:
     for row in fresh(group, group.tables["observed_ownership"], seen_ms):
         if row["client_id"] not in idle and not is_shared(group, row["topic"], row["observed_ms"]):
             observations.setdefault(queue_of(row), []).append(row)
-    doubled: list[Held] = []
+    doubled: list[Holding] = []
     for rows in observations.values():
         rows.sort(key=lambda row: row["observed_ms"])
         for place, first in enumerate(rows):
@@ -146,7 +135,7 @@ def _at_rest(
     return bool(first["observed_ms"] > group.settled_by[before["epoch"]])
 
 
-def _as_held(seen: ObservedOwnershipRow, to_ms: int | None) -> Held:
+def _as_held(seen: ObservedOwnershipRow, to_ms: int | None) -> Holding:
     return {
         "topic": seen["topic"],
         "broker_name": seen["broker_name"],
@@ -158,7 +147,7 @@ def _as_held(seen: ObservedOwnershipRow, to_ms: int | None) -> Held:
     }
 
 
-def _finding(topic: str, rows: Sequence[Held | OwnershipRow], seen: str) -> Finding:
+def _finding(topic: str, rows: Sequence[Holding | OwnershipRow], seen: str) -> Finding:
     who: dict[MessageQueue, set[str]] = {}
     for row in rows:
         times = f" ({row['holders']} processes)" if row["holders"] > 1 else ""

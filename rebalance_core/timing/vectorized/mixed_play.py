@@ -33,17 +33,8 @@ SOONEST_US = min(CHANNEL_AFTER_US, PASS_LENGTH.shortest)
 """The shortest time from the start of a pass to its first message to a broker."""
 
 
-def play_mixed_segment(
-    futures: Futures,
-    mixed: MixedState,
-    segment: PlaySegment,
-    lifetimes: Ints,
-    shares: Shares,
-    sets: QueueSets,
-    moves: list[Moves],
-    locks: OrderLocks | None,
-) -> None:
-    """Run all passes of a segment.
+class MixedPlay:
+    """The passes of a segment.
 
     Args:
         futures: state of the processes; passed to the next segment.
@@ -55,21 +46,7 @@ def play_mixed_segment(
         moves: receives changes of holdings.
         locks: the locks of the brokers, if the group is orderly.
     """
-    play = _MixedPlay(
-        futures=futures,
-        mixed=mixed,
-        segment=segment,
-        lifetimes=lifetimes,
-        shares=shares,
-        sets=sets,
-        moves=moves,
-        locks=locks,
-    )
-    play.run()
-    play.keep()
 
-
-class _MixedPlay:
     def __init__(
         self,
         futures: Futures,
@@ -109,7 +86,13 @@ class _MixedPlay:
         # from its begin until it first sends to a broker
         self._unheard_us = np.minimum(self._elements.length, SOONEST_US if self._fresh else NEVER)
 
-    def run(self) -> None:
+    def play(self) -> None:
+        """Run all passes, and pass the state to the next segment."""
+        self._run_in_order()
+        for each in (self._elements, self._routes, self._lists, self._agenda, self._wakes):
+            each.keep()
+
+    def _run_in_order(self) -> None:
         """Run the passes in order of time wherever that order matters."""
         state = self._elements
         nothing = np.zeros(len(state.ids), np.int64)
@@ -131,11 +114,6 @@ class _MixedPlay:
             over = not (len(who) or len(asks) or (np.minimum(soonest, acts) < NEVER).any())
             if over and not (self._agenda.next_us() < NEVER).any():
                 return
-
-    def keep(self) -> None:
-        """Pass everything to the next segment."""
-        for each in (self._elements, self._routes, self._lists, self._agenda, self._wakes):
-            each.keep()
 
     def _asking(self, soonest: Times, heard_us: Times) -> Ints:
         """Return the elements that request order locks before any other element in the same future

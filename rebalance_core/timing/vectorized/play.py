@@ -15,7 +15,7 @@ from rebalance_core.timing.timer_periods import BEFORE_ALL, NEVER
 from rebalance_core.timing.vectorized.checkpoints import Checkpoints, Standing
 from rebalance_core.timing.vectorized.futures import Futures
 from rebalance_core.timing.vectorized.locks import OrderLocks
-from rebalance_core.timing.vectorized.mixed_play import play_mixed_segment
+from rebalance_core.timing.vectorized.mixed_play import MixedPlay
 from rebalance_core.timing.vectorized.mixed_state import MixedState
 from rebalance_core.timing.vectorized.ownership_log_builder import OwnershipLogBuilder
 from rebalance_core.timing.vectorized.play_segments import segments_of
@@ -26,7 +26,7 @@ from rebalance_core.timing.vectorized.reference_only import (
     takes_locks,
 )
 from rebalance_core.timing.vectorized.segment_holdings import Moves
-from rebalance_core.timing.vectorized.segment_play import play_segment
+from rebalance_core.timing.vectorized.segment_play import SegmentPlay
 from rebalance_core.timing.vectorized.shares import (
     QueueSets,
     Shares,
@@ -125,9 +125,9 @@ def _play_slice(
             locks.begin(segment)
         lifetimes = np.flatnonzero((come < segment.end_us) & (gone > segment.since_us))
         if len(lifetimes) and mixed is not None:
-            play_mixed_segment(futures, mixed, segment, lifetimes, shares, sets, moves, locks)
+            MixedPlay(futures, mixed, segment, lifetimes, shares, sets, moves, locks).play()
         elif len(lifetimes):
-            play_segment(futures, segment, lifetimes, shares, sets, moves, locks)
+            SegmentPlay(futures, segment, lifetimes, shares, sets, moves, locks).play()
         if checkpoints is not None and number in stops:
             checkpoints.keep(standing, segments[:number])
     log = OwnershipLogBuilder(futures, sets).log(moves)

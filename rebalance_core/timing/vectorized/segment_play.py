@@ -33,16 +33,8 @@ from rebalance_core.timing.vectorized.wake_ups import WakeUps
 Ints = NDArray[np.int64]
 
 
-def play_segment(
-    futures: Futures,
-    segment: PlaySegment,
-    lifetimes: Ints,
-    shares: Shares,
-    sets: QueueSets,
-    moves: list[Moves],
-    locks: OrderLocks | None,
-) -> None:
-    """Run all passes of a segment.
+class SegmentPlay:
+    """The passes of a segment.
 
     Args:
         futures: state of the processes; passed to the next segment.
@@ -53,25 +45,7 @@ def play_segment(
         moves: receives changes of holdings.
         locks: the locks of the brokers, if the group is orderly.
     """
-    play = _SegmentPlay(
-        futures=futures,
-        segment=segment,
-        lifetimes=lifetimes,
-        shares=shares,
-        sets=sets,
-        moves=moves,
-        locks=locks,
-    )
-    if locks is not None:
-        play.run_with_locks()
-    elif play.fresh:
-        play.run_in_order()
-    else:
-        play.run(None if futures.silences else play.steady(shares))
-    play.keep()
 
-
-class _SegmentPlay:
     def __init__(
         self,
         futures: Futures,
@@ -83,6 +57,7 @@ class _SegmentPlay:
         locks: OrderLocks | None,
     ) -> None:
         self._futures, self._segment = futures, segment
+        self._shares, self._with_locks = shares, locks is not None
         self._routes = KnownRoutes(futures, segment, lifetimes)
         self._lists = MemberLists(futures, segment, lifetimes, self._routes)
         self._elements = Elements(futures, segment, lifetimes)
@@ -98,7 +73,7 @@ class _SegmentPlay:
         )
         self._orderly = self._passes.orderly
         self._blind = self._routes.blind.reshape(len(lifetimes), -1)
-        self.fresh = [place for place in self._lists.lists if place.is_fresh]
+        self._fresh = [place for place in self._lists.lists if place.is_fresh]
         self._longest_pass_us = longest_pass_us(futures.timeline, futures.options)
         self._woken = np.full(len(self._elements.ids), timer_periods.NEVER)
         self._woken_after = np.full(len(self._woken), timer_periods.NEVER)
@@ -107,15 +82,23 @@ class _SegmentPlay:
             self._elements.lifetime
         ]
 
-    def steady(self, shares: Shares) -> Steady:
-        """Return when each element becomes steady, in a segment without fresh lists or lost
-        hosts.
-        """
-        return Steady(self._elements, self._segment, self._routes, self._lists, shares)
+    def play(self) -> None:
+        """Run all passes, and pass the state to the next segment."""
+        if self._with_locks:
+            self._run_with_locks()
+        elif self._fresh:
+            self._run_in_order()
+        else:
+            self._run_in_rounds()
+        self._elements.keep()
+        self._routes.keep()
+        self._lists.keep()
 
-    def run(self, steady: Steady | None) -> None:
+    def _run_in_rounds(self) -> None:
         """Run each element's next pass, round by round, until it is steady or the segment ends."""
-        state = self._elements
+        state, steady = self._elements, None
+        if not self._futures.silences:
+            steady = Steady(state, self._segment, self._routes, self._lists, self._shares)
         idle = list[Ints]()
         who, begin = self._due(np.arange(len(state.ids)))
         while len(who):
@@ -148,7 +131,7 @@ class _SegmentPlay:
         due = begin < self._elements.limit[who]
         return who[due], begin[due]
 
-    def run_in_order(self) -> None:
+    def _run_in_order(self) -> None:
         """Run passes that may register a client, and later passes, in order of time."""
         state = self._elements
         everyone = np.arange(len(state.ids))
@@ -166,7 +149,7 @@ class _SegmentPlay:
             outcome = self._run(who, begin[who])
             self._register(who, begin[who], outcome)
 
-    def run_with_locks(self) -> None:
+    def _run_with_locks(self) -> None:
         """Run passes in order of time, including requests for order locks, wherever they can affect
         one another.
 
@@ -237,12 +220,6 @@ class _SegmentPlay:
         first: Times = times.reshape(-1, len(self._futures.seeds)).min(axis=0)
         return first
 
-    def keep(self) -> None:
-        """Pass everything to the next segment."""
-        self._elements.keep()
-        self._routes.keep()
-        self._lists.keep()
-
     def _next_begin(self, who: Ints, known_until: Times) -> Times:
         """Return when each element's next pass begins, after any rests before ``known_until``."""
         state = self._elements
@@ -263,7 +240,7 @@ class _SegmentPlay:
     def _woken_next(self, who: Ints) -> Times:
         """Return the first unused wake-up of each element, or `NEVER`."""
         used = self._elements.used[who]
-        if self.fresh:
+        if self._fresh:
             return self._wake_ups.first_after(who, used)
         old = np.flatnonzero(self._woken_after[who] != used)
         if len(old):
@@ -286,7 +263,7 @@ class _SegmentPlay:
         state = self._elements
         seed = state.seed[who]
         until = self._changes.first_after(seed, seen_us)
-        for place in self.fresh:
+        for place in self._fresh:
             until = np.minimum(until, _next_change(place, seed, seen_us, self._blind))
         until = np.minimum(until - SAMPLE_AFTER_US, self._routes.next_lesson(who, state.used[who]))
         # no other element asks, and a pass sees what the previous pass fetched
@@ -321,7 +298,7 @@ class _SegmentPlay:
     def _first_registration(self, begin: Times) -> Times:
         """Return (S,) the time before which no pass, current or later, registers a client."""
         first = np.full(len(begin), timer_periods.NEVER, np.int64)
-        for place in self.fresh:
+        for place in self._fresh:
             assert place.known_us is not None
             possible_us = np.where(
                 self._routes.blind, begin, place.known_us.reshape(-1) - self._longest_pass_us
@@ -337,7 +314,7 @@ class _SegmentPlay:
         """
         beats = np.flatnonzero(outcome.notifies)
         fetched = who[outcome.fetched]
-        for place in self.fresh:
+        for place in self._fresh:
             number = self._lists.lists.index(place)
             asked = (outcome.sampled == number).any(axis=0) & self._channel_active[who]
             register_us = np.where(asked, begin + CHANNEL_AFTER_US, timer_periods.NEVER)

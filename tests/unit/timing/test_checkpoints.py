@@ -18,7 +18,7 @@ from rebalance_core.timing.timeline_builder import build_timeline
 from rebalance_core.timing.vectorized import play_seeds, reason_of
 from rebalance_core.timing.vectorized.checkpoints import Checkpoints
 from rebalance_core.timing.vectorized.reference_only import REGULAR, takes_locks
-from rebalance_core.timing.vectorized.segment_play import play_segment
+from rebalance_core.timing.vectorized.segment_play import SegmentPlay
 from tests.unit.timing.futures import rows_of
 
 T0_MS = 1_700_000_000_123
@@ -175,9 +175,9 @@ def test_nothing_is_kept_without_a_later_script(monkeypatch: pytest.MonkeyPatch)
 def _count_segments(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     played: list[object] = []
 
-    def counted(*given: object) -> None:
+    def counted(*given: object) -> SegmentPlay:
         played.append(given[1])
-        play_segment(*given)  # type: ignore[arg-type]
+        return SegmentPlay(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("rebalance_core.timing.vectorized.play.play_segment", counted)
+    monkeypatch.setattr("rebalance_core.timing.vectorized.play.SegmentPlay", counted)
     return played
