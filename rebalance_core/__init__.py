@@ -282,7 +282,7 @@ def what_if(
     See `rebalance_core.planning.what_if.what_if.what_if`.
 
     Args:
-        members: client ids, or client id -> the topics that it subscribes.
+        members: client ids, or client id -> the topics that it subscribes to.
         queues: topic -> broker -> number of queues.
         strategy: its text, or a custom object.
         change: by the names of scenarios' edits: add_consumers, remove_consumers, lose_broker,

@@ -87,7 +87,7 @@ class CollectedLog:
 
     @property
     def end_ms(self) -> int:
-        """Return when its last line was written, 0 without lines."""
+        """Return when its last line was written; 0 if it has no lines."""
         return self.spans[-1].to_ms if self.spans else 0
 
     @property

@@ -203,11 +203,11 @@ def rules_page() -> str:
         "names what to collect. Such findings make the run incomplete: one "
         "`COLLECTION_INCOMPLETE` per reason names their groups and rules. While a broker's clock "
         "is off by an unknown amount, results that compare the times of brokers are unknown. "
-        "Known all the same are the members at the end (if the last round of lists agrees with "
-        "the logs), a client id that a list has twice, and a CONFIG list.",
+        "The members at the end (if the last round of lists agrees with the logs), a client id "
+        "that a list has twice, and a CONFIG list remain known.",
         "",
-        "Where a group is UNKNOWN for its `STRATEGY`, rules that ask who should own what are "
-        f"silent: {by_owners}.",
+        "Rules about expected owners report nothing on a group that is UNKNOWN for its "
+        f"`STRATEGY`: {by_owners}.",
         "",
         "| finding | meaning | evidence | what to do |",
         "|---|---|---|---|",
@@ -224,9 +224,9 @@ def rules_page() -> str:
         "## Known issues",
         "",
         "Defects of RocketMQ and of its clients that may explain a finding. "
-        "[known-issues.toml](known-issues.toml) has which findings, in whose versions, what it "
-        "looks like and what helps. A finding names a thread in its evidence (`known`) where all "
-        "conditions fit: likely, not proven.",
+        "[known-issues.toml](known-issues.toml) lists the findings, versions, symptom and remedy "
+        "of each. A finding names a thread in its evidence (`known`) where all conditions fit: "
+        "likely, not proven.",
         "",
         "## What the files cannot show",
         "",

@@ -154,7 +154,7 @@ def _suspensions(group: GroupSnapshot, client_id: str | None) -> Timelines:
 
     Args:
         group: its snapshot.
-        client_id: whose suspensions; None: of all members.
+        client_id: the client; None: all members.
     """
     folders: dict[str, set[str]] = {}
     for row in group.consumer_events:
@@ -335,7 +335,9 @@ MEMBERS = Subject(
     "broker of the group",
     _members,
 )
-LISTED_MEMBERS = Subject("LISTED_MEMBERS", "MEMBERS, whenever they came", _listed_members)
+LISTED_MEMBERS = Subject(
+    "LISTED_MEMBERS", "MEMBERS, regardless of when they joined", _listed_members
+)
 MEMBERS_OR_DENIED = Subject(
     "MEMBERS_OR_DENIED",
     "MEMBERS, or the answer of a broker that no member is online",
@@ -347,11 +349,11 @@ TOPICS = Subject(
     "topic that no file shows, topics.json; and whether a broker that went down is back",
     _topics,
 )
-STRATEGIES = Subject("STRATEGIES", "how each member divides", _strategies)
+STRATEGIES = Subject("STRATEGIES", "the strategy of each member", _strategies)
 SUSPENSIONS = Subject(
     "SUSPENSIONS", "whether the client is suspended: its log without a gap", _suspensions_of
 )
-EVENTS = Subject("EVENTS", "what happened to members meanwhile: the brokers' logs", _events, "SPAN")
+EVENTS = Subject("EVENTS", "joins and departures in between: the brokers' logs", _events, "SPAN")
 EVENTS_OR_DENIED = Subject(
     "EVENTS_OR_DENIED",
     "EVENTS, or the answer of a broker that no member is online",
@@ -360,7 +362,7 @@ EVENTS_OR_DENIED = Subject(
 )
 ROUTES = Subject("ROUTES", "which brokers were up meanwhile: a name server's log", _routes, "SPAN")
 MASTERS = Subject(
-    "MASTERS", "how long a master was gone: a log that has its return", _masters_back, "SPAN"
+    "MASTERS", "how long a master was gone: a log with its return", _masters_back, "SPAN"
 )
 CAUSES = Subject(
     "CAUSES",
@@ -373,7 +375,7 @@ COMMITS = Subject(
     "COMMITS", "what was committed before: an earlier consumerOffset.json", _commits, "BEGIN"
 )
 COMMITTED = Subject(
-    "COMMITTED", "what is committed at the end: a whole consumerOffset.json of then", _commits
+    "COMMITTED", "commits at the end: a whole consumerOffset.json from then", _commits
 )
 SUBJECTS = (
     IDS,

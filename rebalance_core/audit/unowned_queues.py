@@ -104,7 +104,7 @@ def unowned_queues(
 
     Args:
         group: its snapshot.
-        prediction: its ledger; of a strategy that is unknown its queues and windows still count.
+        prediction: its ledger; if its strategy is unknown, the queues and windows still count.
         observed: all observations, in order of time.
     """
     if is_broadcasting(group):
@@ -157,7 +157,7 @@ def _should_be_read(
     if configured and queue[1:] not in readable_queues(group, queue.topic):
         return False
     if not prediction.holdings(queue, at_ms) or prediction.takers(queue, at_ms):
-        return False  # it is in no route, or whoever pops it is not a holder
+        return False  # it is in no route, or members pop it, which does not make them holders
     if strategy_is_known(group) and not prediction.owners(queue, at_ms):
         return False  # no member should: ORPHAN_QUEUES and the strategies' rules explain it
     # its owner may be waiting for the previous owner's order lock

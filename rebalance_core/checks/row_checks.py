@@ -145,7 +145,7 @@ def by_keys(
 ) -> Checked:
     """Return rows of `with_issues`, used or rejected; all rows of a key must be among them.
 
-    Bad rows of the opening state are neither: the run before has rejected them, or would have.
+    Bad rows of the opening state are neither: the earlier run rejected them, or would have.
     """
     replaced = superseded(table, rows)
     if replaced.any():

@@ -1,4 +1,4 @@
-"""Values as texts: of a column that holds texts, of messages, and of a row's own text."""
+"""Values as texts: in columns of texts, in messages, and in the text of a whole row."""
 
 import json
 from collections.abc import Mapping

@@ -117,9 +117,9 @@ def rebalance_pass(
         client_id: the client's client id.
         queues: its subscription, and mqAll of each topic in the order of the pass as (broker name,
             queue id); None: it knows no route.
-        members: cidAll as a broker answers, unsorted, an entry a process; None: no answer. By
+        members: cidAll as a broker answers, unsorted, one entry per process; None: no answer. By
             topic, where topics differ.
-        strategy: a text, what `make_strategy` gives, or an own object (`register_strategy`).
+        strategy: a text, a result of `make_strategy`, or your own object (`register_strategy`).
         settings: type, message model, versions, thresholds of the client; None: RocketMQ's.
         table: its process queue table: an offset, or a `ProcessQueue`.
         memory: offsets in the memory of its offset store; None: those of the table.
@@ -269,7 +269,7 @@ def sentence(step: Step) -> str:
 
 
 def pass_lines(done: RebalancePass) -> Iterator[str]:
-    """Yield the pass as text: a line a step, under the methods of the code."""
+    """Yield the pass as text: one line per step, under the methods of the code."""
     yield f"One pass of {done.client_id}"
     under: tuple[str, str | None] | None = None
     for step in done.steps:

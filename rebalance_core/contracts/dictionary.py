@@ -69,7 +69,7 @@ def data_dictionary() -> str:
 
 
 def _shared_columns() -> tuple[Column, ...]:
-    """Return the columns that many tables declare alike; of a name only the most frequent."""
+    """Return the columns that many tables declare alike: one for each name, the most frequent."""
     tables = [table for _, tables in SECTIONS for table in tables.values()]
     declared = Counter(column for table in tables for column in table.columns)
     by_name: dict[str, Column] = {}

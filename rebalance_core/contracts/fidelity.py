@@ -42,7 +42,7 @@ FIDELITY_SAMPLES = Table(
         consumer_group STRING the group
         {_WHAT.strip()}
         at_ms BIGINT the change, or the end of the latency
-        client_id? STRING whose; null: of all with a log, or of a queue
+        client_id? STRING the client; null: all clients with a log, or a queue
         topic? STRING the topic; null: no queue is meant
         broker_name? STRING the broker; null: no queue is meant
         queue_id? INT the queue id on that broker

@@ -34,7 +34,7 @@ CLUSTER_EVENTS = Table(
         message_model? STRING CONSUMER_JOIN: its own; null: the group's
         consume_from_where? STRING CONSUMER_JOIN: its own; null: the group's
         rebalance_mode? STRING CONSUMER_JOIN: its own; null: the group's
-        language? STRING CONSUMER_JOIN: of the client ({allowed}); null: not known, taken as JAVA
+        language? STRING CONSUMER_JOIN: its language ({allowed}); null: unknown, taken as JAVA
         wait_interval_ms? BIGINT CONSUMER_JOIN: its own; null: the group's
         min_interval_ms? BIGINT CONSUMER_JOIN: its own; null: the group's
         poll_name_server_interval_ms? BIGINT CONSUMER_JOIN: its own; null: the group's

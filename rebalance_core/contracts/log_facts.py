@@ -635,7 +635,7 @@ CLIENT_LOG = (
         "topic_missing", CLIENT, GROUP,
         fields("group, topic"),
         "TOPIC_MISSING",
-        "a pass left a topic alone of which the client knows no route",
+        "a pass skipped a topic because the client has no route to it",
         with_pid=True,
         about=("topic",),
         details=fields("log"),

@@ -9,8 +9,8 @@ from typing import Any
 from rebalance_core.contracts.table import Table, columns
 
 _OF_THE_RUN = """
-    run_id STRING of `_run.json`; equal runs over equal rows have the same
-    night DATE the UTC day in which the period ends; of an audit the end of what was audited
+    run_id STRING run_id of `_run.json`; equal runs over equal rows have the same one
+    night DATE the UTC day in which the period ends; for an audit, the end of the audited period
     period_from_ms? BIGINT start of the run's period: --from, or the first event
     period_to_ms? BIGINT end of the period: --to, or the last event
 """

@@ -94,7 +94,7 @@ SCALING_STEPS = Table(
 
 LAG_OVER_TIME = Table(
     "lag_over_time",
-    "A group under a policy, minute by minute; of the first --lag-seeds futures.",
+    "A group under a policy, minute by minute, in the first --lag-seeds futures.",
     columns(
         f"""
         {_OF_FUTURE.strip()}

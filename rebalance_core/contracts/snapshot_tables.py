@@ -14,7 +14,7 @@ from rebalance_core.model import events
 
 TOPICS = Table(
     "topics",
-    "The settings on a broker, at the end, of a topic that the group reads or has offsets for.",
+    "A broker's settings, at the end, for a topic that the group reads or has offsets for.",
     columns(
         """
         cluster STRING the RocketMQ cluster

@@ -84,7 +84,7 @@ class ClockOff:
 
     @property
     def off_by_ms(self) -> int:
-        """Return how far off a time that it names may be; of a clock not compared, 0."""
+        """Return how far off a time that it names may be; 0 for a clock that was not compared."""
         if self.error_ms is not None:
             return self.error_ms
         return MOST_OFF_MS if self.compared else 0
@@ -375,7 +375,7 @@ def _of_pulls(
 ) -> tuple[list[Spans], list[int]]:
     """Return the times that clients' last pulls allow, and the offset if the pulls were just then.
 
-    A client that runs has pulled in the last 30 s, whatever becomes of its messages; of several in
+    A running client has pulled in the last 30 s, whatever happens to its messages; of several in
     one dump none has pulled after it, but for those asked later. Whole zones are the local times'.
     """
     gaps: dict[tuple[int, str], list[int]] = {}

@@ -390,8 +390,8 @@ def _registered(
 ) -> None:
     """Add BROKER_REGISTERED: the last line about each broker in each name server's log.
 
-    A broker that registers again had been removed: if no line shows when, `untold_ms` is the
-    preceding time.
+    A broker that registers again had been removed. If no line shows when, `untold_ms` is the time
+    of the line before.
     """
     last: dict[tuple[str, str], tuple[ClusterEvidence, bool]] = {}
     joined: dict[tuple[str, str], BrokerRegisteredPiece] = {}

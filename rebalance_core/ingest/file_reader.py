@@ -300,7 +300,7 @@ class FileStats:
     """How much of a file or split was understood.
 
     ``understood`` counts lines with the log's head, less those that were refused, and the stack
-    traces that follow them; of a document its facts.
+    traces that follow them; for a document, its facts.
     """
 
     name: str
@@ -326,7 +326,7 @@ class FileStats:
     why: str = ""
     """The message of the first refusal."""
     first_line: str = ""
-    """The first line of a log; of a document, the first that was refused."""
+    """The first line of a log, or the first refused line of a document."""
     looks_like: str = ""
     """The kind of file that the first line indicates instead, empty if unknown."""
     begins: int = field(default=0, compare=False)
@@ -522,7 +522,7 @@ class FileStats:
             kept.append((at_ms, value))
 
     def members(self) -> Iterator[tuple[str, str]]:
-        """Yield the group and client id of members that the file shows; of a log the first ones."""
+        """Yield the group and client id of members that a file shows; only the first of a log."""
         for name in self.witnessed:
             if name.startswith(MEMBER):
                 group, _, client_id = name.removeprefix(MEMBER).partition(" ")
@@ -799,7 +799,7 @@ class FileReader:
         edges: Edges,
         lines_at: Callable[[Sequence[int]], Iterable[CarriedText]],
     ) -> None:
-        """Note times without a line; ``last``, ``edges``: of the lines before."""
+        """Note times without a line; ``last`` and ``edges`` describe the lines before."""
         times = block.times
         tens = pc.utf8_slice_codeunits(times, 0, STEP_CHARACTERS)
         later = pc.greater(tens.slice(1), tens.slice(0, len(tens) - 1))

@@ -149,7 +149,7 @@ def newest(
     key_of: Callable[[Observed], tuple[object, ...]],
     offset_of: Callable[[Observed], int],
 ) -> list[Observed]:
-    """Return a row a key: of several observations of the same instant the furthest."""
+    """Return one row per key: the highest offset where one instant has several."""
     best: dict[tuple[object, ...], Observed] = {}
     for row in rows:
         key = key_of(row)
@@ -491,7 +491,7 @@ def _all_broadcast(events: Iterable[Event], group_row: ConsumerGroupsGiven) -> b
 def _of_lite_topics(
     group: str, events: Iterable[Event], context: ClusterContext
 ) -> Iterator[Finding]:
-    """Yield a finding for each topic of type LITE that a member subscribes."""
+    """Yield a finding for each topic of type LITE that a member subscribes to."""
     for topic in sorted(_subscribed(events) & context.lite_topics.keys()):
         yield finding(
             "INGEST_LITE_TOPIC",

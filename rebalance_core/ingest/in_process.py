@@ -230,7 +230,7 @@ def read_range(
     """Yield all that those lines of a log state that begin in a range of its bytes.
 
     Args:
-        reader: of the log, whose lines are not wrapped.
+        reader: the reader of the log, whose lines are not wrapped.
         place: where it lies.
         start: the first byte of the range.
         size: bytes in the range.
@@ -481,7 +481,7 @@ def _accounted(file_stats: FileStats, status: str, reason: str = "") -> FileReco
 
 
 def with_lines(rejected: Mapping[str, int], files: Iterable[FileRecord]) -> dict[str, int]:
-    """Count lines refused by code, where a file refused whole is one row.
+    """Count refused lines by code; ``rejected`` has a single row for a file that was refused whole.
 
     Args:
         rejected: how often each code occurs in ``rejected``.

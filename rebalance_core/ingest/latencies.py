@@ -118,7 +118,7 @@ Run = tuple[str, object, str | None]
 
 
 def rounds_of(steps: Iterable[Line]) -> Iterator[list[Line]]:
-    """Yield the lines of each round, in time: of other brokers, none long after the one before."""
+    """Yield the lines of each round by time: each from another broker, soon after the last."""
     begun: list[Line] = []
     for step in sorted(steps, key=lambda step: (step.at_ms, step.broker)):
         follows = bool(begun) and step.at_ms - begun[-1].at_ms <= LONGEST_STEP_MS

@@ -139,7 +139,7 @@ class LogBlock:
         return rows
 
     def understood(self, refused: Sequence[int]) -> pa.BooleanArray:
-        """Return for each line that is not blank whether it is understood; null: of a stack trace.
+        """Return for each non-blank line whether it is understood; null for lines of a stack trace.
 
         Args:
             refused: lines with a refused part.

@@ -154,7 +154,7 @@ class ContinuedCollection(Collection):
 
     Attributes:
         opening: The state of the earlier run.
-        kept: By its name then, each file whose evidence counts.
+        kept: Each file whose evidence counts, by its name in the earlier night.
     """
 
     opening: OpeningEvidence = field(kw_only=True)
@@ -399,7 +399,7 @@ def kept_evidence(batches: Iterable[pa.RecordBatch], end_ms: int) -> Iterator[pa
 
     Args:
         batches: Of `EVIDENCE_SCHEMA`.
-        end_ms: The end of the collection, which is the time of evidence without one.
+        end_ms: The end of the collection, which dates evidence without a time.
     """
     schema = EVIDENCE.arrow_schema()
     for batch in batches:

@@ -1,7 +1,7 @@
 """Queues that passes took and gave up, from clients' logs: rows of ``queue_moves``.
 
 ``RebalanceImpl.updateProcessQueueTableInRebalance`` (4.9.7 to 5.5.0) logs both at the default
-level, after it has done so. A process that ends logs neither: its queues are free from its end on.
+level, after it has done so. A process that ends logs neither; its queues are free from then on.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def move_rows(
         group: its name.
         pieces: the evidence on it.
         names: client ids by client log and process.
-        context: of the cluster, with corrected times.
+        context: the cluster's context, with corrected times.
     """
     return [
         {

@@ -76,7 +76,7 @@ FINDING_IDS = {
     "INGEST_LOG_ENDED": (
         "A broker's log ends before the dumps: what only dumps show has no known time."
     ),
-    "INGEST_MAY_ASSIGN": "No log shows whether lite pull members divide what they subscribe.",
+    "INGEST_MAY_ASSIGN": "No log shows whether lite pull members divide their topics' queues.",
     "INGEST_NAMESRV_LOG_MISSING": "The log of an expected name server was not collected.",
     "INGEST_NOTICES_CHANGED": "A group's notices were both on and off; windows cover both.",
     "INGEST_COPY_DIFFERS": (

@@ -85,7 +85,7 @@ class SlaveModes:
         first = {int(broker_id): address for broker_id, address in addresses.items()}.get(MASTER_ID)
         alone = first in replicas.slaves or (first is None and bool(addresses))
         if acting and alone:
-            # without a master, a name server that supports it gives its id to a slave
+            # a name server that supports acting masters gives the id of a missing master to a slave
             self._supports.append((at_ms, first is not None))
 
     def _take_settings(
@@ -137,5 +137,5 @@ def _last(stated: Iterable[tuple[int, bool]], at_ms: int) -> bool | None:
 
 
 def _is_of_slave(refusal: PullRefusedValues, replicas: Replicas) -> bool:
-    """Return True if a slave refused the pull as it is not to be read, not for another reason."""
+    """Return True if a slave refused the pull because slaves must not be read."""
     return "reason" not in refusal and refusal["address"] in replicas.slaves

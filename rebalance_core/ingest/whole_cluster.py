@@ -242,8 +242,8 @@ def _spans_of_heads(
 
 
 def _logged(collection: Collection, stats: Iterable[FileStats]) -> dict[str, int]:
-    """Return folders with a broker.log and when its last line was written, by routine lines if only
-    warnings follow.
+    """Return, for each folder with a broker.log, the time of its last line, or of its last routine
+    line if only warnings follow.
     """
     counted = {file_stats.name: file_stats for file_stats in stats}
     logged: dict[str, int] = {}

@@ -12,7 +12,7 @@ from rebalance_core.kernels.segments import Bools
 
 
 class Reasons:
-    """A text for each row without an answer; of several reasons, the first counts."""
+    """A text for each row without an answer: the first reason that applies."""
 
     def __init__(self, rows: int) -> None:
         self.texts: list[str | None] = [None] * rows

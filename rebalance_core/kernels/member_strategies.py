@@ -43,7 +43,7 @@ class MemberStrategies:
 
     @property
     def most(self) -> int:
-        """The strategies of the group that has the most; at least 1."""
+        """The largest number of strategies in a group; at least 1."""
         return int(np.bincount(self.group).max(initial=1))
 
     def numbers(self, group: Ints, allocation: Ints) -> Ints:

@@ -32,10 +32,10 @@ def part_of(turn: Ints, queue_id: Ints, parts: Ints | int, block: Ints | int) ->
     """Return the number of the part that has each queue.
 
     Args:
-        turn: Of its topic and broker, see `turns_of`.
-        queue_id: On its broker.
-        parts: As of `Part`.
-        block: As of `Part`.
+        turn: The turn of its topic and broker (`turns_of`).
+        queue_id: Its id on the broker.
+        parts: As in `Part`.
+        block: As in `Part`.
 
     >>> part_of(np.array([1, 1, 1]), np.array([0, 1, 2]), parts=2, block=2)
     array([1, 1, 0])

@@ -136,11 +136,11 @@ class Roster:
         return self._processes[self.run[entry]]
 
     def subscribes(self, entry: AnyInts, group_topic: Ints) -> Bools:
-        """Return True where each entry's member subscribes a group topic."""
+        """Return True where each entry's member subscribes to a group topic."""
         return self.reads(self.run[entry], group_topic)
 
     def reads(self, run: AnyInts, group_topic: Ints) -> Bools:
-        """Return True where the member of each run subscribes a group topic."""
+        """Return True where the member of each run subscribes to a group topic."""
         topics = self._topics[run]
         reads: Bools = (topics >> self.topic_slots[group_topic]) & 1 > 0
         if len(self.subscribed):

@@ -84,7 +84,7 @@ def by_process(runs: Runs, groups: Ints) -> Runs:
 
 
 def uniform_groups(runs: Runs, subscriptions: Ints, group_count: int) -> Bools:
-    """Return groups whose members always subscribe the same topics."""
+    """Return groups whose members always subscribe to the same topics."""
     bounds = np.searchsorted(runs.group, np.arange(group_count + 1))
     fewest = segments.extreme(np.minimum, subscriptions, bounds, 0)
     return fewest == segments.extreme(np.maximum, subscriptions, bounds, 0)

@@ -30,7 +30,7 @@ def clustering(encoded: EncodedGroups, membership: Membership) -> Bools:
 
 
 def retrying(encoded: EncodedGroups, membership: Membership) -> Bools:
-    """Return for each state whether its members subscribe their group's retry topic."""
+    """Return for each state whether its members subscribe to their group's retry topic."""
     return clustering(encoded, membership) & ~behind_proxies(encoded, membership)
 
 

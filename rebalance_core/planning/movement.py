@@ -164,7 +164,7 @@ def movement_of_epoch(epoch: Epoch) -> StepMovement:
 
 
 def figures_of_epoch(epoch: Epoch) -> list[dict[str, Any]]:
-    """Return an epoch's rows of `group_metrics` without keys: of each topic, last of the group."""
+    """Return an epoch's rows of `group_metrics` without keys: one per topic, then the group's."""
     return metric_rows(epoch, changes_of(epoch, ordered=False))
 
 

@@ -292,7 +292,7 @@ class AuditPass:
         group_findings: GroupFindings,
         progress: Callable[[int, int], object] | None = None,
     ) -> LedgerRows:
-        """Yield the rows of all ledger tables, names coded (`ledger_pass`), and of `REPLAYED`.
+        """Yield the rows of all ledger tables, names encoded (`ledger_pass`), and of `REPLAYED`.
 
         Memory: the tables, and the ledger of groups with `ROWS_AT_ONCE` input rows in total.
 

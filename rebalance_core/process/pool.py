@@ -125,7 +125,7 @@ def end_with_parent() -> None:
     """Make this worker exit when its parent is gone.
 
     A parent that is killed (SIGKILL, out of memory) sends nothing to its pool. Workers would wait
-    for pieces forever and keep its standard output open, which would block whoever reads it.
+    for pieces forever and keep its standard output open, which would block its reader.
     """
     parent = parent_process()
     if parent is not None:

@@ -136,7 +136,7 @@ def queue_progress(tables: Mapping[str, pa.Table], topics: pa.Table) -> pa.Table
     pair, row = np.unique(read, return_inverse=True)
     queue, group = np.divmod(pair, max(1, len(groups)))
     row_c, row_e = np.split(row[: len(commits) + own.sum()], [len(commits)])
-    # ends in answers about other groups are ignored, because Spark tasks do not have them
+    # Spark tasks lack the answers about other groups, so the ends in those are ignored
     looks, row_l = _of_each(queues.of_ends, np.flatnonzero(~own), queue)
     ends = ends.take(pa.array(np.concatenate((np.flatnonzero(own), looks))))
     row_e = np.concatenate((row_e, row_l))

@@ -32,7 +32,7 @@ class Behaviour:
         return self.errors + (1 - self.errors) * self.latency.slow_share
 
     def gap(self, u: float) -> int:
-        """Count the requests that pass before a remarkable one: geometric, from one number."""
+        """Return how many requests pass before a special one: geometric, drawn from one number."""
         share = self.remarkable_share
         if share <= 0:
             return NEVER

@@ -14,7 +14,7 @@ class MixedGroup:
     """Members that divide the queues of a group.
 
     Attributes:
-        members: each with the topics that it subscribes; None: unknown.
+        members: each with the topics that it subscribes to; None: unknown.
         client_ids: the client ids of all members, one for each process.
         queues: the queues of all topics.
     """

@@ -48,7 +48,7 @@ class ProxyStop:
     Attributes:
         killed: without its shutdown hook; else in order.
         away_ms: how long its clients have no proxy, `REGISTERED_AGAIN_MS` where another one is up.
-        invisible_ms: of the messages; push consumers have the proxy's 60 s.
+        invisible_ms: the messages' invisible time; 60 s, the proxy's, for push consumers.
     """
 
     killed: bool

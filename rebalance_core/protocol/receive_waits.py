@@ -54,7 +54,7 @@ class ReceiveWait:
         own: readable queues of the topic on the broker.
         others: those on other brokers.
         clients: that receive, each with an index of its own.
-        topics: that each client subscribes; calls take them in turns.
+        topics: how many topics each client subscribes to; calls take them in turns.
         calls: that each client has in flight.
         turns: how the clients select topic and queue.
     """
@@ -233,7 +233,7 @@ class GroupWait:
 
     @property
     def topics(self) -> int:
-        """Return how many topics each client subscribes."""
+        """Return how many topics each client subscribes to."""
         return self.alike[0].topics
 
     @property
@@ -286,8 +286,8 @@ def group_wait(
     Args:
         queues: readable queues of the topic by broker.
         broker_name: one of them.
-        languages: of the receiving clients, by client id, at least one; None is taken for Java.
-        topics: that each client subscribes.
+        languages: the language of each receiving client, at least one; None counts as Java.
+        topics: how many topics each client subscribes to.
 
     >>> group_wait({"a": 4, "b": 2}, "a", {"x": "NODE_JS"}).longest_ms()
     20000

@@ -38,8 +38,8 @@ def timestamp_search_bounds(
     """Return every offset that ``searchOffset(timestamp)`` can answer.
 
     From 5.1.1 the answer is the smallest offset stored at or after the timestamp (max when there is
-    none). Before, it is the nearest message in time, so it may lie one before, and for a timestamp
-    in the future it is the last message, max - 1.
+    none). Earlier brokers return the message nearest in time, which may be stored before the
+    timestamp; for a timestamp in the future that is the last message, max - 1.
 
     Args:
         observations: (observed_ms, min_offset, max_offset) of one queue, in any order.

@@ -183,7 +183,7 @@ class PullStarts:
         return uncommitted
 
     def _uncommitted(self, change: OwnerChange, member: Member) -> StartOffset:
-        """Return the start without a commit; only a queue's master knows its end."""
+        """Return the start where nothing is committed; only a queue's master knows the end."""
         start = start_rule.client_start(self._history, self._offsets, change, member)
         return start_rule.without_end(start) if self._switches.has_no_end(change) else start
 

@@ -232,7 +232,7 @@ class AuditReport:
     """Everything that the page shows.
 
     Attributes:
-        verdict: OK = no finding that is not accepted; FINDINGS = findings, all below ``fail_on``;
+        verdict: OK = every finding is accepted; FINDINGS = findings, all below ``fail_on``;
             FAILED = some at or above it; INCOMPLETE = part of the run could not be compared.
         fail_on: the least severity at which the audit exits 3.
         from_ms: start of the period, epoch ms UTC; to_ms: its end; generated_ms: when audited.

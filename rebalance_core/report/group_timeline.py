@@ -62,7 +62,7 @@ class Layout:
     Attributes:
         name: its class in the page, which shows one layout at a time.
         width: pixels in all; labels: pixels to the left of the cells.
-        label_columns: characters of a queue's name; topic_columns: of a topic's.
+        label_columns: characters of a queue's name; topic_columns: those of a topic's name.
         ticks: the most times on the axis; cells: the most cells.
     """
 

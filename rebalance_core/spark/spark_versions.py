@@ -38,8 +38,8 @@ def refuse_too_old(version: str | None = None) -> None:
     """Raise `UsageError` for a Spark below `OLDEST`.
 
     Args:
-        version: Of a session; None: of the pyspark that is installed, which is not imported for it,
-            as an old pyspark may not survive this Python.
+        version: The version of a session; None: that of the installed pyspark, which is not
+            imported for it, as an old pyspark may fail on this Python.
     """
     installed = version or _installed()
     if installed is not None and _numbers(installed) < OLDEST:

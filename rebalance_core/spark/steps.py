@@ -127,7 +127,7 @@ def read_logs(
         collection: The folder, with ``collection.toml``: a path, or a URL that the session's Hadoop
             or, of S3, this process and its tasks reach. Or a frame of lines: ``file``, the path in
             the layout, ``number``, which orders the lines of a file, and ``line``.
-        settings: Of a frame: the text of ``collection.toml``, as ``cluster = "NAME"``.
+        settings: For a frame, the text of ``collection.toml``, such as ``cluster = "NAME"``.
 
     Raises:
         InputRefused: There is no such folder, no name of a cluster or nothing to read; lines have

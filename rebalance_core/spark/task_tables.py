@@ -163,7 +163,7 @@ class TaskFiles:
             self._took(attempt.to_pylist())
 
     def finish(self) -> dict[str, TableWritten]:
-        """Give every table without a row a file; return rows and digest of each."""
+        """Write a file for every table without rows; return rows and digest of each."""
         empty = self.attempts / "empty"
         without = tuple(name for name, files in self._files.items() if not files)
         with TableWriters(empty, without):

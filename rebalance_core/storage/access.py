@@ -140,7 +140,7 @@ def s3_access(bucket: str, environment: Mapping[str, str] = os.environ) -> S3Acc
     """Read the access to S3 from the environment, by the names that AWS's own tools read.
 
     pyarrow reads keys, profiles and roles on its own, but neither ``AWS_ENDPOINT_URL`` nor a
-    bucket's region. Keys are taken all the same: tasks on other hosts need those of the driver.
+    bucket's region. Keys are passed nevertheless: tasks on other hosts need those of the driver.
 
     Raises:
         UsageError: The endpoint is no URL.

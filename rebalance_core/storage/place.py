@@ -257,7 +257,7 @@ class LocalPlace(Place):
             return None
 
     def write_text(self, text: str) -> None:
-        """Write a small file over an earlier file, whole at every moment."""
+        """Replace a small file atomically: a reader sees the old or the new content."""
         with self._written_aside(text) as whole:
             whole.replace(self.path)
 

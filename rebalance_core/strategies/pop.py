@@ -19,7 +19,7 @@ DEFAULT_POP_SHARE_QUEUE_NUM = -1  # BrokerConfig.popShareQueueNum
 
 
 def pops_whole_brokers(pop_share_queue_num: int, members: int) -> bool:
-    """Return True if all members pop every queue, whoever they are."""
+    """Return True if all members pop every queue, regardless of who they are."""
     return pop_share_queue_num <= 0 or pop_share_queue_num >= members - 1
 
 

@@ -35,8 +35,8 @@ class Handovers:
         queue: the number of the queue.
         giver: the previous holder's row in the holdings, or -1.
         taker: the next holder's row, or -1.
-        drop_ms: when the giver released the queue; `NO_TIME` without a giver, or if it had not
-            released it when the group came to rest.
+        drop_ms: when the giver released the queue; `NO_TIME` without a giver, or if it still held
+            the queue when the group had settled.
         start_ms: when the taker took the queue; `NO_TIME` if none did.
         gap_ms: how long the queue was readable without a holder, suspended or not.
         idle_ms: how long it was readable and no holder read it: `gap_ms`, and while only suspended

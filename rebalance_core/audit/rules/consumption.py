@@ -534,7 +534,7 @@ class _Causes:
     def _expired_message(self, row: GroupQueueProgressRow, since_ms: int) -> Cause | None:
         """Return that the listener has had messages after the commit for too long.
 
-        A retry has the id and the offset of its retry queue, beside the topic that it came from.
+        The line about a retry has its original topic, but the id and offset of the retry queue.
         """
         newest = sorted(self._expired((row["topic"], row["queue_id"])), key=_newest_first)
         for expired in newest:

@@ -140,8 +140,8 @@ def _new_value(changes: str, name: str) -> str | None:
 
 
 def _differ_since(group: GroupSnapshot, setting: Setting) -> int | None:
-    """Return when the brokers' values of a setting that differ at the end began to differ, epoch
-    ms; None: no logged change of equal values shows it.
+    """Return since when brokers have had different values of a setting, epoch ms; None: no logged
+    change shows it.
     """
     values = {broker: value for broker, (value, _) in setting_at_end(group, setting).items()}
     for change in sorted(group.facts["GROUP_UPDATED"], key=lambda fact: -fact["last_ms"]):

@@ -56,7 +56,7 @@ class Reset:
 
     @property
     def is_sure(self) -> bool:
-        """False if whoever kept it may have read up to there again in the meantime."""
+        """False if the client that kept it may have read up to there again since."""
         return self.asked > self.before
 
 

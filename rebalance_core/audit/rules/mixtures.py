@@ -34,7 +34,7 @@ def find_strategies(group: GroupSnapshot) -> Iterator[Finding]:
     stated = stated_strategies(group)
 
     def value(row: MembershipsRow) -> str:
-        """Return the stated strategy; of CONFIG, whose lists differ by design, only the name.
+        """Return the stated strategy; only the name of CONFIG, whose lists differ by design.
 
         MIXED_LANGUAGES covers the allocations of languages.
         """

@@ -270,7 +270,7 @@ def find_replayed(group: GroupSnapshot) -> Iterator[Finding]:
 def _held_before(group: GroupSnapshot, row: PullStartsRow) -> bool:
     """Return True if the queue certainly held messages after the start when the group began.
 
-    A start's knowledge of its queue is not newer than the start.
+    What a row of pull_starts records about its queue is no newer than the start.
     """
     first = group.epochs[0]
     if is_initial(group, first):

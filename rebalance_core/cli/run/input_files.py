@@ -211,7 +211,7 @@ def collection_fingerprint(name: str, location: str, session: Any) -> InputRecor
     """Return the record of a collection, which tasks read without Spark's connectors if they can.
 
     Args:
-        name: of the input.
+        name: the name of the input.
         location: path or URI of the folder.
         session: for a folder that only Spark reaches.
     """

@@ -294,7 +294,7 @@ class OutputLock:
         self._break(holder)
 
     def _break(self, dead: LockHolder) -> None:
-        """Replace the lock of a dead run; of several that try, one succeeds."""
+        """Replace the lock of a dead run; if several processes try, one succeeds."""
         try:
             (self.folder / BREAKING_NAME).create_text(json.dumps(asdict(self._holder)) + "\n")
         except FileExistsError as error:

@@ -33,8 +33,9 @@ class SubscriptionTable:
     """The group's subscriptions at one broker.
 
     Each heartbeat makes the broker's table equal to its member's subscriptions, and every change is
-    logged (rocketmq.md §6.2). So while no line follows, whoever sends heartbeats there subscribes
-    just that: a second member that subscribes or unsubscribes the same topic is not logged.
+    logged (rocketmq.md §6.2). So while no line follows, each client that sends heartbeats there has
+    these subscriptions: a second member that subscribes to the same topic, or unsubscribes from it,
+    is not logged.
 
     Attributes:
         topics: the topics of the last heartbeat that changed it.
@@ -327,7 +328,7 @@ class Connections:
         if not self.live:
             return changes
         if graceful and len(self.live) == 1:
-            held.clear()  # other connections that a thawed broker has of it are dead
+            held.clear()  # a thawed broker's other connections to it are dead
             for place in self.by_broker if everywhere else self.ended & self.by_broker.keys():
                 self._unregister_at(place, at_ms)
         if self._removals and at_ms - self._removals[-1].at_ms > SAME_LOSS_MS:

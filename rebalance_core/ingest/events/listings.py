@@ -232,7 +232,7 @@ def last_list_without(
 
     Args:
         lists: the broker's, of `listed_clients`.
-        client_id: of the member.
+        client_id: the member's client id.
         since_ms: earlier lists do not count; nor do those of that moment.
         until_ms: later lists do not count; nor do those of that moment.
     """

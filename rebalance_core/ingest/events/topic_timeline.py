@@ -571,7 +571,7 @@ class TopicTimeline:
 
 
 def topic_tables(topic: str, pieces: Iterable[Evidence], context: ClusterContext) -> Tables:
-    """Return the events, offsets and findings of one topic; of a static topic nothing."""
+    """Return the events, offsets and findings of a topic; nothing for a static topic."""
     if topic in context.static_topics:
         return {}
     return TopicTimeline(topic, context).take(own_evidence(pieces, context))

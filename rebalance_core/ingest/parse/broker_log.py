@@ -121,7 +121,7 @@ def _corrected(message: str) -> LineFields:
 
 
 def _not_corrected(message: str) -> LineFields:
-    """Read a pull beyond an end of a slave's queue; the id is of the broker to ask instead."""
+    """Read a pull beyond an end of a slave's queue; `sent_to` is the id of the broker to ask."""
     marks = (_NOT_CORRECTED, ", groupId=", ", requestOffset=", ", suggestBrokerId=", "")
     pieces = java_text.between(message, *marks)
     fields = log_lines.named(("topic", "group"), pieces)

@@ -76,7 +76,7 @@ _GROUP_LINES = {
 
 
 _OFFLINE = re.compile(r"the consumer group\[([^\[\]]+)\] not online")
-"""AdminBrokerProcessor.getConsumerConnectionList, of a group without members."""
+"""AdminBrokerProcessor.getConsumerConnectionList, for a group without members."""
 _LAST_GROUP_LINE = "ConsumeFromWhere"
 
 

@@ -148,7 +148,7 @@ def _rows_lost(results: list[Fact | Unread], source: str) -> Iterator[Unread]:
 
 
 def _marked(results: list[Fact | Unread], refused: bool, cut: bool) -> Iterator[Fact | Unread]:
-    """Mark the rows of incomplete topics: of all if rows were refused, else of the last."""
+    """Mark the rows of incomplete topics: all of them if rows were refused, else the last."""
     topics = [f.values["topic"] for f in answers(results) if f.kind == "queue_progress"]
     last = topics[-1] if topics else None
     for piece in results:

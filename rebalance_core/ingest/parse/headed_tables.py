@@ -151,7 +151,7 @@ class HeadedTable:
         return {*titles} <= {*self.titles}
 
     def width(self, title: str) -> int:
-        """Return the characters of a column, by its header's padding; of the last column 0."""
+        """Return a column's width, by its header's padding; 0 for the last column."""
         number = self.titles.index(title)
         return self._widths[number] if number < len(self._widths) else 0
 

@@ -32,7 +32,7 @@ def dashed_ms(text: str, time_zone: tzinfo) -> int:
     takes the first.
 
     Raises:
-        Unreadable: it is written otherwise, or no such time exists.
+        Unreadable: it has another format, or no such time exists.
     """
     return _epoch_ms(_DASHED.fullmatch(text), text, time_zone)
 
@@ -41,7 +41,7 @@ def packed_ms(text: str, time_zone: tzinfo) -> int:
     """Return the epoch milliseconds of ``yyyyMMddHHmmssSSS``.
 
     Raises:
-        Unreadable: it is written otherwise, or no such time exists.
+        Unreadable: it has another format, or no such time exists.
     """
     return _epoch_ms(_PACKED.fullmatch(text), text, time_zone)
 

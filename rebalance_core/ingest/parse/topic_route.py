@@ -106,7 +106,7 @@ def _address(item: tuple[Any, Any]) -> tuple[str, str]:
 
 
 class _RouteTable:
-    """``-l``: a row a broker; the addresses are a Java map with spaces in it."""
+    """``-l``: one row per broker; the addresses are a Java map with spaces in it."""
 
     def __init__(self) -> None:
         self._table: HeadedTable | None = None

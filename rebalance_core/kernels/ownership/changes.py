@@ -120,7 +120,7 @@ class OwnerChanges:
     epoch: Ints
     is_add: Bools
     entry: Ints
-    """The client's entry: of an ADD in this epoch, of a DROP in the previous epoch."""
+    """The client's entry: for an ADD in this epoch, for a DROP in the previous one."""
     client: Ints
     other: Ints
     """The only client with the opposite action on the queue in the epoch; -1: none or several."""

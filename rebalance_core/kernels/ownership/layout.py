@@ -67,7 +67,7 @@ class Layout:
 
     @cached_property
     def _turns(self) -> Ints:
-        """See `turns_of`; of each topic broker."""
+        """The turn of each topic broker (`turns_of`)."""
         names, brokers = self._prepared.encoded.names, self._prepared.grid.brokers
         known = brokers.broker >= 0
         broker_names = names.brokers.take(pa.array(brokers.broker, mask=~known))

@@ -736,7 +736,7 @@ class _Block:
         Args:
             asked: what waits in each queue, and is not more than the queue allows.
             member: whose queue it is.
-            share: of the second, in which it has the queue.
+            share: the part of the second during which it has the queue.
             capacity: messages that it reads in a second, for all or by queue.
         """
         reader = self.loop.reader

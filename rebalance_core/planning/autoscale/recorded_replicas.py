@@ -64,7 +64,7 @@ def recorded_during(samples: Samples | None, rates: Rates) -> Recorded:
     none and holds for no time. All other time is unknown, and so is a change within it.
 
     Args:
-        samples: of the group, in order of time; None: there are none.
+        samples: the group's samples, in order of time; None: there are none.
         rates: the time that is replayed.
     """
     known = {at_ms: count for at_ms, count in (samples or {}).items() if count is not None}

@@ -503,7 +503,7 @@ class Rollouts:
         )
 
     def handovers(self, plan: int, futures: int) -> pa.Table:
-        """Return the ``handovers`` rows of a plan's first futures, from its begin on."""
+        """Return the ``handovers`` rows of a plan's first futures, from the plan's begin."""
         tables = [HANDOVERS.arrow_schema().empty_table()]
         for group in range(len(self.groups)):
             for begin_ms, measures in self._measured(Slice(plan, group, range(futures)), futures):

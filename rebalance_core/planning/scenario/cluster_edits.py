@@ -32,7 +32,7 @@ from rebalance_core.strategies.machine_room_nearby import DEFAULT_ROOM_SEPARATOR
 
 @dataclass(frozen=True, kw_only=True)
 class BrokerLoss(Edit):
-    """Removal of brokers: of all that ``broker`` matches, or each in a scenario of its own."""
+    """Removal of all brokers that ``broker`` matches, or of each in a scenario of its own."""
 
     broker: tuple[str, ...] = table_keys.key(table_keys.patterns, ())
     each: str | None = table_keys.key(table_keys.one_of(edit.BROKER))
@@ -95,7 +95,7 @@ class LoseMaster(BrokerLoss):
 
 @dataclass(frozen=True, kw_only=True)
 class LoseRoom(Edit):
-    """Loss of everything in machine rooms; after ``back_after`` brokers are up and members rejoin.
+    """All brokers and members in machine rooms fail; they return after ``back_after``.
 
     A room contains the names that begin with one of ``broker_prefixes`` or ``client_prefixes``;
     without prefixes, those with the room's name before the first ``separator``. ``each``: the rooms

@@ -95,7 +95,7 @@ class Edit:
         return False
 
     def subscribed(self) -> Sequence[str]:
-        """Return topics that the groups may not have subscribed before."""
+        """Return topics that the groups may not have subscribed to before."""
         return ()
 
     def concerns_cluster(self) -> bool:

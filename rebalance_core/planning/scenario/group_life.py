@@ -265,7 +265,7 @@ class GroupLife(Timeline):
         return draws_of(self._seed, (self.cluster, self.consumer_group), purpose)
 
     def topics_of(self, settings: MemberData) -> tuple[str, ...] | None:
-        """Return the topics that a process with these settings subscribes; None: unknown."""
+        """Return the topics that a process with these settings subscribes to; None: unknown."""
         stated = settings["subscriptions"]
         topics = self.group_topics if stated is None else stated
         return None if topics is None else tuple(topics)
@@ -388,7 +388,7 @@ class GroupLife(Timeline):
         )
 
     def subscribe(self, member: EditedMember, topic: str, source: str) -> None:
-        """Let a live member subscribe another topic while it runs."""
+        """Subscribe a live member to another topic while it runs."""
         topics = self.topics_of(member.settings)
         if member.state == LIVE and topics is not None and topic not in topics:
             self._topics_changed(member, events.SUBSCRIBE, topic)

@@ -102,7 +102,7 @@ EVERY_MS = MINUTE_MS
 class MixedSubscriptions(GroupEdit):
     """Restart of ``percent`` of the members at intervals of ``every``, with other subscriptions.
 
-    They subscribe the additional topic ``extra``, or lack the topic ``lacking``. Membership is per
+    They subscribe to the additional topic ``extra``, or lack ``lacking``. Membership is per
     group, so the shares of members that do not subscribe to a topic have no owner.
     """
 

@@ -415,7 +415,7 @@ def _all_groups(facts: EventFacts) -> pa.Table:
 
 
 def _subscribed(groups: pa.Table, edits: EditsByHistory) -> Iterator[dict[str, str]]:
-    """Yield the topics that edits let groups subscribe."""
+    """Yield the topics that edits add to groups' subscriptions."""
     chosen = {
         edit
         for history in edits.histories

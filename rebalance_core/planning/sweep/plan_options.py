@@ -87,7 +87,7 @@ class PlanResult:
         warnings: Patterns of scenarios without a match, and parts that edits could not apply.
         expectations: The rows of ``expectations``.
         losses: The rows of ``losses``.
-        variants: What was planned: of a scenario with ``each`` one for each object.
+        variants: What was planned; a scenario with ``each`` has one variant per object.
     """
 
     tables: Mapping[str, TableWritten]

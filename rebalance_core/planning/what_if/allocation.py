@@ -110,7 +110,7 @@ class Allocation:
         reach: Client id -> queues of shared topics that it may take messages from.
         unused_modes: Topics with the request mode POP that no member asks a broker for.
         redelivery: What a death costs where a topic is shared; None: no topic is.
-        mixed: The members, where clients of several languages divide; None: of one language.
+        mixed: The members of a group with clients in several languages; None: one language.
         unknown: Client ids that may hold queues besides those here.
     """
 

@@ -61,7 +61,7 @@ class Change:
     """Changes at one instant; the defaults change nothing.
 
     Attributes:
-        add_consumers: How many processes join; they subscribe all topics of the group.
+        add_consumers: How many processes join; they subscribe to all topics of the group.
         client_id_template: Their ids, see `new_client_ids`.
         remove_consumers: How many leave (the last in Java's order of the ids), or which client ids;
             an id leaves as many processes as it is named.

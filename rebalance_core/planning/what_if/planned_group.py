@@ -143,7 +143,7 @@ Strategy: TypeAlias = Any
 """
 
 Process: TypeAlias = tuple[str, frozenset[str]]
-"""Client id and the topics it subscribes."""
+"""Client id and the topics it subscribes to."""
 
 
 @dataclass(frozen=True)
@@ -367,7 +367,7 @@ def _read_languages(
 def read_topics(
     client_id: str, subscribed: Any, routed: Iterable[str], mistakes: list[str]
 ) -> frozenset[str]:
-    """Return the topics that a member subscribes; each must be known."""
+    """Return the topics that a member subscribes to; each must be known."""
     if isinstance(subscribed, str) or not isinstance(subscribed, Iterable):
         mistakes.append(
             f"members: {client_id!r} subscribes to {subscribed!r}: expected a list of topics"

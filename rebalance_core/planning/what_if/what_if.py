@@ -263,7 +263,7 @@ def what_if(
 
     Args:
         members: Client ids (an id twice is two processes; all subscribe to every topic), or client
-            id -> the topics it subscribes. Topics without subscribers are not the group's.
+            id -> the topics it subscribes to. Topics without subscribers are not the group's.
         queues: Readable queues, or topic -> broker name -> number of queues.
         strategy: A text (`planning_strategy`) or an object.
         change: A `Change`, or a mapping with its attributes as keys.
