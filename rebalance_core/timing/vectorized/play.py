@@ -22,6 +22,7 @@ from rebalance_core.timing.vectorized.play_segments import segments_of
 from rebalance_core.timing.vectorized.reference_only import (
     REGULAR,
     differ_in_strategies,
+    divide_nothing,
     reason_of,
     takes_locks,
 )
@@ -69,9 +70,11 @@ def play_timelines(
     """Return `play_seeds` of each timeline.
 
     Timelines that differ in strategies alone, as those of a league do, are played at once: each
-    pass then costs little more than for one of them.
+    pass then costs little more than for one of them. Those of broadcasting members have one log.
     """
     wanted = np.asarray(seeds, np.int64)
+    if len(timelines) > 1 and divide_nothing(timelines):
+        return [play_seeds(timelines[0], wanted, options, checkpoints)] * len(timelines)
     if len(timelines) > 1 and not differ_in_strategies(timelines):
         return [play_seeds(each, wanted, options, checkpoints) for each in timelines]
     if reason_of(timelines[0]) != REGULAR:

@@ -255,6 +255,19 @@ def differ_in_strategies(timelines: Sequence[GroupTimeline]) -> bool:
     )
 
 
+def divide_nothing(timelines: Sequence[GroupTimeline]) -> bool:
+    """Return whether timelines differ in strategies alone and all members are BROADCASTING, so that
+    no strategy is asked.
+    """
+    first = timelines[0]
+    if first.sharing_groups or any(m.message_model != BROADCASTING for m in _members(first)):
+        return False
+    return all(
+        each.initial == first.initial and _without_strategies(each) == _without_strategies(first)
+        for each in timelines[1:]
+    )
+
+
 def _without_strategies(timeline: GroupTimeline) -> GroupTimeline:
     """Return the timeline without strategies and what follows from them."""
     lifetimes = tuple(

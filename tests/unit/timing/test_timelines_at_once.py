@@ -1,20 +1,24 @@
 """Timelines of a group under several strategies, played at once, are those played alone."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from rebalance_core.model.events import OBSERVED
+from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.replay.history import GroupHistory
+from rebalance_core.timing.group_timeline import GroupTimeline
 from rebalance_core.timing.options import RANDOM_PHASES, ClockOptions
+from rebalance_core.timing.ownership_log import OwnershipLog
 from rebalance_core.timing.timeline_builder import build_timeline
 from rebalance_core.timing.vectorized import play, play_seeds, play_timelines
 from rebalance_core.timing.vectorized.checkpoints import Checkpoints
 from rebalance_core.timing.vectorized.reference_only import differ_in_strategies
 from tests.unit.kernels.random_groups import TRAITS, groups
-from tests.unit.replay.histories import history, topic
+from tests.unit.replay.histories import event, history, topic
 from tests.unit.timing.futures import COLUMNS, happens, joins
 
 RANDOM = settings(
@@ -83,6 +87,21 @@ def test_a_restart(ordered: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     assert equal_alone(history(*RESTART, ordered=ordered), ClockOptions()) == len(STRATEGIES)
     monkeypatch.setattr(play, "BYTES_OF_A_SLICE", 1)
     equal_alone(history(*RESTART, ordered=ordered), ClockOptions())
+
+
+@pytest.mark.parametrize("loses", [False, True])
+def test_broadcasting_members_are_played_once(loses: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    played = []
+
+    def counted(timeline: GroupTimeline, *asked: Any) -> OwnershipLog:
+        played.append(timeline)
+        return play_seeds(timeline, *asked)
+
+    monkeypatch.setattr(play, "play_seeds", counted)
+    down = (event(700_000, "BROKER_DOWN", broker_name="b1"),) if loses else ()
+    made = history(*RESTART, *down, message_model=BROADCASTING)
+    assert equal_alone(made, ClockOptions()) == (1 if loses else len(STRATEGIES))
+    assert len(played) == 1
 
 
 def test_strategies_share_checkpoints() -> None:
