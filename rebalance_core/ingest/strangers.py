@@ -10,7 +10,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rebalance_core.ingest.broker_folders import SYNC_MEMBER_TOPIC, BrokerDirectory
-from rebalance_core.ingest.collection import ADMIN, BROKER_LOG, CONFIG_STORES, TOPICS, Collection
+from rebalance_core.ingest.collection import (
+    ADMIN,
+    BROKER_LOG,
+    CONFIG_STORES,
+    TOPICS,
+    CollectedFile,
+    Collection,
+)
 from rebalance_core.ingest.copied_names import may_be
 from rebalance_core.ingest.evidence import Evidence, is_on_cluster
 from rebalance_core.ingest.fact import (
@@ -107,9 +114,8 @@ def _misnamed_answers(collection: Collection, stats: Iterable[FileStats]) -> dic
     """Return why each answer has another group's or client's name, by file."""
     answers = [s for s in stats if s.kind == ADMIN]
     names = {f.name: f.arguments[2] for f in collection.files if f.arguments[2:]}
-    written_ms = {f.name: f.written_ms for f in collection.files if f.written_ms is not None}
     return (
-        _repeated(answers, names, written_ms)
+        _repeated(answers, collection.files)
         | _of_other_clients(answers, names)
         | _of_other_groups(answers)
     )
@@ -142,24 +148,28 @@ def _of_other_clients(
 
 
 # A client notes the time of each pull or pop, also of one that waits at the broker (15 s by
-# default) or is put off because its cache is full. An answer with the text of one a minute earlier
-# that showed a live client is that one: otherwise the client would have stopped at that moment.
+# default) or is put off because its cache is full. A group that gets messages moves its offsets. So
+# an answer with the text of an earlier one that showed this is that one: otherwise the client or
+# the group would have stopped at that moment.
 def _repeated(
-    answers: Iterable[FileStats], names: Mapping[str, str], written_ms: Mapping[str, int]
+    answers: Iterable[FileStats], files: Iterable[CollectedFile]
 ) -> dict[str, Unreadable]:
-    """Return why each client's answer is an earlier one, by file."""
-    first: dict[tuple[str, str], str] = {}
+    """Return why each answer is an earlier one, by file."""
+    written_ms = {f.name: f.written_ms for f in files if f.written_ms is not None}
+    arguments = {f.name: f.arguments for f in files}
+    first: dict[tuple[tuple[str, ...], str], str] = {}
     why: dict[str, Unreadable] = {}
-    dated = [answer for answer in answers if answer.name in names and answer.name in written_ms]
+    dated = [answer for answer in answers if answer.name in written_ms]
     for answer in sorted(dated, key=lambda answer: written_ms[answer.name]):
-        for text, ((pulled_ms, _), *_) in answer.witnessed.items():
+        for text, ((active_ms, same_ms), *_) in answer.witnessed.items():
             if not text.startswith(ANSWER):
                 continue
-            earlier = first.setdefault((names[answer.name], text), answer.name)
-            was_live = pulled_ms > written_ms[earlier] - MINUTE_MS
-            if was_live and written_ms[answer.name] - written_ms[earlier] > MINUTE_MS:
+            earlier = first.setdefault((arguments[answer.name], text), answer.name)
+            was_active = active_ms > written_ms[earlier] - MINUTE_MS
+            if was_active and written_ms[answer.name] - written_ms[earlier] > same_ms:
+                nothing = "no pull of the client" if arguments[earlier][2:] else "no offset of it"
                 why[answer.name] = Unreadable(
-                    OLD_ANSWER, f"it repeats {earlier}: no pull of the client is newer"
+                    OLD_ANSWER, f"it repeats {earlier}: {nothing} is newer"
                 )
     return why
 
