@@ -45,7 +45,12 @@ Group = tuple[str, str]
 
 RULES = {rule.rule_id: rule for rule in ALL_RULES}
 OF_FILES = frozenset(
-    {COLLECTION_INCOMPLETE.rule_id, "INGEST_BROKER_LOG_MISSING", "INGEST_NAMESRV_LOG_MISSING"}
+    {
+        COLLECTION_INCOMPLETE.rule_id,
+        "INGEST_BROKER_LOG_MISSING",
+        "INGEST_NAMESRV_LOG_MISSING",
+        "INGEST_NO_NAMESRV_LOG",
+    }
 )
 """Findings about what was collected, which every run checks."""
 JUDGED_WITHOUT_OWNERS = (

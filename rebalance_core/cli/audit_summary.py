@@ -34,7 +34,7 @@ from rebalance_core.model.verdicts import (
 )
 
 if TYPE_CHECKING:
-    from rebalance_core.audit.changes import ListedChanges
+    from rebalance_core.audit.changes import ListedChanges, ListedFinding
     from rebalance_core.contracts.audit_record import AuditRecord
     from rebalance_core.ingest.file_record import FileRecord
     from rebalance_core.process.audited import UnknownGroup
@@ -198,18 +198,24 @@ def _changes(changes: "ListedChanges", *, several: bool) -> list[str]:
     counts = {_words(s): found[s] if s == "still" else len(found[s]) for s in CHANGES}
     lines = ["changes   " + (_counts({s: n for s, n in counts.items() if n}) or "none")]
     for state, findings in named.items():
-        for one in findings[:NAMED_CHANGES]:
-            group, topic = one["group"], one["topic"]
-            about = _about(one["cluster"], group, one["broker"], topic, several=several)
-            in_topic = f" {topic}" if group and topic else ""
-            lines.append(f"          {_words(state)}: {one['rule']} {about}{in_topic}")
-        if len(findings) > NAMED_CHANGES:
-            lines.append(f"          and {len(findings) - NAMED_CHANGES} more {_words(state)}")
+        texts = Counter(_named_change(one, several=several) for one in findings)
+        for text, times in [*texts.items()][:NAMED_CHANGES]:
+            again = f" ({times:,} findings)" if times > 1 else ""
+            lines.append(f"          {_words(state)}: {text}{again}")
+        more = sum([*texts.values()][NAMED_CHANGES:])
+        if more:
+            lines.append(f"          and {more:,} more {_words(state)}")
     return lines
 
 
 def _words(state: str) -> str:
     return state.replace("_", " ")
+
+
+def _named_change(one: "ListedFinding", *, several: bool) -> str:
+    group, topic = one["group"], one["topic"]
+    about = _about(one["cluster"], group, one["broker"], topic, several=several)
+    return f"{one['rule']} {about}" + (f" {topic}" if group and topic else "")
 
 
 def _about(

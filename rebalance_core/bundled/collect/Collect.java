@@ -82,8 +82,9 @@ public final class Collect {
             System.exit(2);
         }
         int status = 1;
+        Collect collect = null;
         try {
-            Collect collect = new Collect(Paths.get(args[0]), Credentials.fromEnvironment());
+            collect = new Collect(Paths.get(args[0]), Credentials.fromEnvironment());
             collect.admin.start();
             for (String proxy : Arrays.asList(args).subList(3, args.length)) {
                 int end = proxy.lastIndexOf('=');
@@ -99,6 +100,9 @@ public final class Collect {
             status = 2;
         } catch (Exception e) {
             System.err.println("collect: " + e.getMessage());
+            if (collect != null) {
+                collect.report("failed", "mqadmin\t" + oneLine(String.valueOf(e.getMessage())) + "\n");
+            }
         } catch (Error e) { // it would leave the client's threads running for ever
             System.err.println("collect: " + e);
         }
@@ -364,10 +368,14 @@ public final class Collect {
 
     void fail(String what, String why, Throwable e) {
         failed.incrementAndGet();
-        // RocketMQ's exceptions end with a line that names a page of questions.
-        String reason = e.toString().split("[\r\n]+For more information", 2)[0].replaceAll("[\r\n]+", " ");
+        String reason = oneLine(e.toString());
         System.err.println("collect: " + what + " " + why + ": " + reason);
         report("failed", what + "\t" + why + ": " + reason + "\n");
+    }
+
+    /** A message without the line that ends RocketMQ's own, which names a page of questions. */
+    static String oneLine(String message) {
+        return message.split("[\r\n]+For more information", 2)[0].replaceAll("[\r\n]+", " ");
     }
 
     /** Adds to a file for collect.sh; without it the exit code alone says that something failed. */

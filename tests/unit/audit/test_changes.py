@@ -80,6 +80,7 @@ def test_new_still_gone_and_what_is_accepted() -> None:
         ("TOPIC_GONE", looked(verdict("OFFLINE"), incomplete={"other"}), True),
         ("COLLECTION_INCOMPLETE", looked(incomplete={"c"}), True),
         ("INGEST_BROKER_LOG_MISSING", looked(incomplete={"c"}), True),
+        ("INGEST_NO_NAMESRV_LOG", looked(incomplete={"c"}), True),
         *(
             (rule, looked(verdict("UNKNOWN", reason)), False)
             for rule in ("TOPIC_GONE", "ORPHAN_QUEUES", "INGEST_LITE_TOPIC")

@@ -181,9 +181,11 @@ def test_each_change_names_its_subject(
 
     subjects = [finding("g", "b", "t"), finding("g", None, None), finding(None, "b", "t")]
     subjects += [finding(None, None, "t"), finding(None, None, None)]
-    unseen = [Earlier(subjects[2])] * (NAMED_CHANGES + 2)
+    brokers = [finding(None, f"b{n}", None) for n in range(NAMED_CHANGES + 2)]
+    unseen = [Earlier(row) for row in [*brokers[:1], *brokers]]
     changes = Changes(subjects[:1], subjects[1:2], subjects, subjects[3:], unseen, subjects[2:3])
     named = ["new: R g t", "reopened: R g", "healed: R b", "gone: R t", "gone: R cluster"]
-    named += ["not looked at: R b"] * NAMED_CHANGES
+    named += ["not looked at: R b0 (2 findings)"]
+    named += [f"not looked at: R b{n}" for n in range(1, NAMED_CHANGES)]
     assert lines(1)[: len(named) + 1] == [*named, "and 2 more not looked at"]
     assert lines(2)[:2] == ["new: R C g t", "reopened: R C g"]

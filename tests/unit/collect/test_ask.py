@@ -1,3 +1,4 @@
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,14 @@ def test_a_cluster_that_is_not_there_ends_with_2_before_anything_is_copied(tmp_p
     assert run.code == 2
     assert "nothing is collected of cluster DefaultCluster" in run.stderr
     assert not run.output.exists()
+
+
+def test_a_reason_that_the_program_reported_stands_for_the_general_one(tmp_path: Path) -> None:
+    run = ask(tmp_path, code=1, answer='printf "mqadmin\\tno broker\\n" > "$COLLECT_REPORT/failed"')
+    assert run.code == 1
+    assert "not every question" not in run.stderr
+    settings = tomllib.loads((run.output / "collection.toml").read_text())
+    assert settings["failed"][0] == {"what": "mqadmin", "why": "no broker"}
 
 
 def test_what_the_cluster_did_not_answer_is_said_and_the_rest_collected(tmp_path: Path) -> None:
