@@ -397,7 +397,7 @@ def _clock(row: CoverageRow) -> str:
 def _name_servers(rows: Iterable[CoverageRow]) -> CollectedLog:
     """Return `Coverage.name_servers`, which start before their cluster's brokers.
 
-    A name server that writes little may have ended early, so its silence proves nothing. Brokers
+    A name server that writes little may have ended early, so its silence is no evidence. Brokers
     whose own logs continue from there were up.
     """
     rows = list(rows)

@@ -173,7 +173,7 @@ class AuditRun:
             registrations without a logged stop.
         moments: by broker, log entries about it from itself, its replicas and the name servers, by
             time; by proxy, its starts.
-        outages: by broker, its outages, in order; the last may go on.
+        outages: by broker, its outages, in order; the last may not have ended.
         proxies: proxies whose log has a start.
         ids_hashed: the clients' addresses look hashed, so ids sort differently than before.
         changed_unseen: by topic, when it changed without a logged moment.

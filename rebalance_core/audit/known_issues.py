@@ -222,8 +222,8 @@ class Concerned:
 def of_group(group: GroupSnapshot) -> Concerned:
     """Return the group's clients, as brokers list them, and the cluster's brokers.
 
-    If several dumps describe a client, the last counts; not all of them state its language. A proxy
-    logs that of a gRPC client, but no release.
+    If several dumps describe a client, the last one counts; not all of them state its language. A
+    proxy logs a gRPC client's language but not its release.
     """
     memberships = group.tables["memberships"]
     versions = {row["client_id"]: row["version"] for row in memberships}
@@ -267,7 +267,7 @@ def _named(row: FindingsBegun, concerned: Concerned, issues: Iterable[KnownIssue
 
 
 def _fit(row: FindingsBegun, concerned: Concerned, issue: KnownIssue) -> Iterator[str]:
-    """Yield whose issue it is, with language and versions, if the issue matches."""
+    """Yield the clients or brokers that have the issue, with versions, if it matches."""
     if row["rule_id"] not in issue.rules or not _holds(row, concerned, issue):
         return
     parts = []

@@ -163,7 +163,7 @@ def whole_rounds(group: GroupSnapshot) -> Iterator[list[Answer]]:
 
 
 def wordless(group: GroupSnapshot, listed: Iterable[Dumped] | None = None) -> set[str]:
-    """Return the files of empty answers that prove nothing because the group has members at that
+    """Return the files of empty answers that are no evidence because the group has members at that
     time.
 
     Args:

@@ -194,7 +194,7 @@ class Unlisted:
         clients: by client id when brokers gave it up, and its last commit or line; epoch ms.
         refused: by broker the first and last pull of the group that it refused, as it knows no
             member; epoch ms.
-        logs: by folder of a client's log, whose client no other file names, since when the group
+        logs: by folder of a client's log whose client no other file names: since when the group
             has no member and the last line on the group; epoch ms.
         reasons: the answers of the servers, or the network's errors, the newest first.
         last_ms: the last of these signs.
@@ -213,7 +213,7 @@ def unlisted_readers(group: GroupSnapshot) -> Unlisted | None:
     """Return clients that continue after brokers lost them, and pulls and lines of clients' logs
     while the group has no member.
 
-    Signs after the log of a broker ended prove nothing: it may list the client again.
+    Signs after a broker's log ended do not count: the broker may list the client again.
     """
     until_ms = group.run.coverage.logged_until or group.run.end_ms
     clients = {

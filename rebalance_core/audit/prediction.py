@@ -144,7 +144,7 @@ class Prediction:
     def unknown(self, seen: Iterable[tuple[MessageQueue, int]]) -> set[MessageQueue]:
         """Return the queues that the ledger lacks at and before the time they were seen.
 
-        No file showed by then that they exist.
+        No file had shown them yet.
         """
         reach = self._reach_of_queue.keys()
         whole = {q[:2] for q in self._of_queue.keys() | reach if q.queue_id == WHOLE_BROKER}

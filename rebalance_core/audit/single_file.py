@@ -41,7 +41,7 @@ ASK_WHO_READS = (
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A member as a broker lists it, or as it answers itself; None: the file does not have it."""
+    """A member as a broker lists it, or as it answers itself; None: not in the file."""
 
     client_id: str
     client_addr: str | None

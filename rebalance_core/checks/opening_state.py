@@ -154,7 +154,7 @@ def _checked_queue_nums(state: Mapping[str, pa.Table], folder: Folder) -> int:
 
 
 def _with_settings(events: pa.Table, groups: pa.Table) -> pa.Table:
-    """Return the events, with the settings of its group on each join that has none of its own."""
+    """Return the events; each join without settings has those of its group."""
     place = pc.index_in(_group_keys(events), _group_keys(groups))
     joins = pc.equal(events["event_type"], CONSUMER_JOIN)
     place = pc.if_else(joins, place, pa.scalar(None, place.type))

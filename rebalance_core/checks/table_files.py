@@ -79,7 +79,7 @@ def unknown_names(table: Table, names: Iterable[str], technical: Iterable[str]) 
 def data_files(location: Location) -> list[str]:
     """Return sorted paths, or URLs in a store, of the data files at a location; see `local_files`.
 
-    A `Place` is no pattern, whatever signs are in its name.
+    A `Place` is never a pattern, whatever characters its name has.
 
     Raises:
         InputRefused: nothing exists there, or it may not be read.

@@ -49,7 +49,7 @@ _KINDS: dict[str, set[type]] = {
 
 @dataclass(frozen=True, eq=False)
 class ReadRows:
-    """Rows as `conform` returns them, and the names in them that are no columns."""
+    """Rows as `conform` returns them, and the names in them that are not columns."""
 
     rows: pa.Table
     unknown: frozenset[str]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rebalance_core.contracts.rows import DiffsRow, EpochsRow
 
 _KEYS = ("cluster", "consumer_group", "epoch", "topic", "share_queue_num", "ordered")
-"""Columns of pop_metrics that are no figures."""
+"""Columns of pop_metrics that are not figures."""
 
 
 class Explainer:

@@ -233,8 +233,8 @@ def _in_order(parts: Iterable[LogPart]) -> dict[tuple[Host, Host], _Edge]:
     """Return how far the clock of each part of a log is behind the part's before it, by its lines.
 
     A line follows the one before it as soon as any other does: that bounds it. A log that goes back
-    to before its first line, or does not reach again where it was, may be of two files, and the
-    order of its lines none.
+    to before its first line, or does not reach again where it was, may consist of two files, whose
+    order means nothing.
     """
     order: dict[tuple[Host, Host], _Edge] = {}
     begun: dict[tuple[str, str], str] = {}
@@ -346,8 +346,8 @@ def _late(
 ) -> tuple[dict[str, int], dict[Host, int]]:
     """Return by folder how much later than their epoch times a broker's log lines are.
 
-    Differences that nearly all agree on: not the lines of a moment at which the broker was frozen.
-    Apart from them those that too few lines show, all of them late.
+    Nearly all lines must agree on the difference, so that those of a moment at which the broker was
+    frozen do not count. The second result has folders with too few lines to show it, all late.
     """
     by_folder: dict[str, list[int]] = {}
     for file in files:
@@ -371,8 +371,9 @@ class _Edge(NamedTuple):
     first is behind the second.
 
     ``slack_ms``: how much of the difference may be the round of visits from broker to broker;
-    ``noticed``: a broker's own notices show it, whenever the clients came; ``by_order``: both are
-    one host, whose lines stand in order; ``doubtful``: or which are of two files.
+    ``noticed``: a broker's own notices show it, regardless of when the clients came; ``by_order``:
+    both are parts of one host's log, whose lines are in order; ``doubtful``: unless these are two
+    files.
     """
 
     behind_ms: int
@@ -663,7 +664,7 @@ def _notified(
     """Return how far a broker's clock is behind that of a client's host, judging by its notices, or
     None if unknown.
 
-    A broker notifies a member of its own join, too, at once, however late the member came to it.
+    A broker also notifies a member of its own join, at once, even if it came to this broker late.
 
     Args:
         changes: when the broker saw a member come.

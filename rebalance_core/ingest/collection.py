@@ -240,7 +240,7 @@ def _is_rocksdb(parts: tuple[str, ...]) -> bool:
 def identify(name: str, size: int = 0) -> CollectedFile | None:
     """Return the file at this path of a collection, None if it is not part of the layout.
 
-    A copy is what it is a copy of.
+    A copy counts as the file that it was copied from.
     """
     parts = PurePosixPath(original_name(name)).parts
     if name == "consumer_groups.jsonl":

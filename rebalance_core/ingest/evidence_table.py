@@ -162,8 +162,7 @@ def evidence_batches(pieces: Pieces) -> Iterator[pa.RecordBatch]:
 def pieces_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Evidence]:
     """Yield the evidence of batches of `EVIDENCE_SCHEMA`, refusals and counts among it.
 
-    A group may have a million pieces: they are made some at a time, and equal values are one
-    object.
+    A group may have a million pieces, so they are built in batches and share equal values.
     """
     same = OneOfEach()
     for batch in batches:

@@ -277,7 +277,7 @@ def fit_strategy(
 ) -> tuple[str | None, list[Finding]]:
     """Return the strategy that fits every dump, and findings.
 
-    Each member uses its own client's form of it: a Go member by Go's ring.
+    Each member allocates by its own client's form of it, a Go member by Go's ring.
 
     Args:
         group: the group.
@@ -420,8 +420,8 @@ def assumed_of_departed(
 ) -> list[Finding]:
     """Return a finding if members that have left are taken to have used the present ones' strategy.
 
-    They may have been stopped to change it. Not assumed is what a file shows of a member, and what
-    a dump of its queues' holders shows while it was there.
+    They may have been stopped to change it. Nothing is assumed for a member whose strategy a file
+    shows, or a dump of its queues' holders from the time when it was there.
 
     Args:
         group: the group.

@@ -50,9 +50,10 @@ _LIFE = ("broker_booted", "broker_stopping", "min_broker")
 def process_turns(ordered: list[ClusterEvidence], replicas: Replicas) -> Iterator[MasterTurn]:
     """Yield stops and starts of masters' processes while a slave of theirs runs.
 
-    A master that starts without having stopped died since its last start: its slaves logged in vain
-    from when on. Where they did not, the time is unknown, and it is no turn. Slaves that may act
-    as master also log when they do, 10 s after the loss, and when the master is back.
+    If a log has two starts of a master and no stop between them, its process died: its slaves
+    log from then on that they cannot reach it. Without such lines the time is unknown, and this
+    yields no turn. Slaves that may act as master also log when they do, 10 s after the loss, and
+    when the master is back.
     """
     running: dict[str, bool] = {}
     booted_ms: dict[str, int] = {}

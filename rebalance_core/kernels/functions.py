@@ -50,7 +50,7 @@ def rmq_allocate(strategy: pa.Array, queues: pa.Array, client_ids: pa.Array) -> 
     """Return `try_rmq_allocate`, unless a strategy is wrong.
 
     Raises:
-        UsageError: A text is no strategy, or a column has another type.
+        UsageError: A text is not a strategy, or a column has another type.
     """
     made = try_rmq_allocate(strategy, queues, client_ids)
     for text in pc.unique(texts_of("strategy", strategy)).drop_null().to_pylist():

@@ -143,7 +143,7 @@ def joined_periods(left: TopicPeriods, right: TopicPeriods) -> TopicPeriods:
 def _topics_of(
     membership: Membership, sets: TopicSets, state: Ints, counts: Bools, step: int
 ) -> tuple[Ints, Ints, Ints]:
-    """Return (change, topic, step) of every topic that the state of a change subscribes."""
+    """Return (change, topic, step) of every topic to which the state of a change subscribes."""
     live = np.flatnonzero((state != GONE) & np.append(counts, False)[state])
     rows, topics = sets.members(membership.states.subscriptions[state[live]])
     return live[rows], topics, np.full(len(rows), step, np.int64)

@@ -50,7 +50,7 @@ class ConsistentHashBounded(HypotheticalStrategy):
     """Consistent hashing that never exceeds `capacity`; RocketMQ has no such strategy.
 
     The ring is that of RocketMQ's CONSISTENT_HASH (same points, same lookup); with a large epsilon
-    the results are equal. Each topic is divided by itself. The result depends only on the **sets**
+    the results are equal. Each topic is divided separately. The result depends only on the **sets**
     of queues and members, not on the order of arguments or an earlier allocation.
 
     It differs from the paper's online scheme. There balls come and go one by one, and each change

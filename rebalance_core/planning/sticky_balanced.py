@@ -16,7 +16,7 @@ from rebalance_core.planning.strategies import HypotheticalStrategy, Previous
 class StickyBalanced(HypotheticalStrategy):
     """A balanced allocation that moves the proven minimum, `protocol.minimum_moves.minimum_moves`.
 
-    Each topic is divided by itself, as RocketMQ does: the e = |Q| mod |C| members that held most
+    Each topic is divided separately, as RocketMQ does: the e = |Q| mod |C| members that held most
     get f + 1 queues, f = |Q| // |C|, the others f; each keeps as many of its queues as it may, and
     the rest fills the others up. Sizes differ by at most one per topic; over several topics the
     differences may add up. The same allocation asked again moves nothing.

@@ -20,7 +20,7 @@ def asks_broker(
     setting.
 
     Args:
-        rebalance_mode: the group's rebalance mode, as consumer_groups has it.
+        rebalance_mode: the group's rebalance mode, as in consumer_groups.
         consumer_type: the group's consumer type.
         message_model: the member's own.
         ordered: the group's listener is orderly.

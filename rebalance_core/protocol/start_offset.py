@@ -22,7 +22,7 @@ NO_STORED_OFFSET = -1  # OffsetStore.readOffset: nothing stored
 STORED_OFFSET_ERROR = -2  # OffsetStore.readOffset: the store could not be read
 NO_START_OFFSET = -1  # computePullFromWhere: the queue is not added in this pass
 
-# Which rule decides, as ``pull_starts.rule`` has it.
+# Which rule decides: the values of ``pull_starts.rule``.
 STORED = "STORED"
 LOCAL_STORE = "LOCAL_STORE"
 BROKER_ZERO = "BROKER_ZERO"

@@ -62,7 +62,7 @@ class GroupRow:
         health: one of `model.verdicts.HEALTH`.
         basis: one of `model.verdicts.BASES`.
         progress: one of `model.verdicts.PROGRESS`; progress_reason: why the progress is UNKNOWN.
-        slow_since_ms: since when a queue has stood still or fallen behind; None if none does.
+        slow_since_ms: since when a queue has stood still or fallen behind; None: no queue has.
         rates: arriving and read messages per second, if it falls behind.
     """
 

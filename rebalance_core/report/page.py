@@ -151,7 +151,7 @@ class RuleSection:
 def rule_sections(report: AuditReport, items: Iterable[PageItem]) -> list[RuleSection]:
     """Return all open findings by severity, then by the rule's frequency.
 
-    A finding that follows from another appears below that finding and has no section of its own.
+    A finding that follows from another appears below it, without its own section.
     Hidden findings of a rule count towards its least severe section; a rule without a shown finding
     has an empty section.
     """

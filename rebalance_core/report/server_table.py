@@ -22,7 +22,7 @@ class ServerRow:
     Attributes:
         kind: the kind of server, in words.
         state: its state at the end, one of `SERVER_STATES`.
-        since_ms: since when it has been down, or up again after an outage in the night; None if
+        since_ms: when it went down, or came up again after an outage in the night; None if
             unknown.
         log_ms: where its logs end; None if none was read.
         version: a broker's version, if a file shows it.

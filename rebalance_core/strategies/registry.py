@@ -58,7 +58,7 @@ _NOT_FREE = ("POP", "STICKY_BALANCED", "CONSISTENT_HASH_BOUNDED", "league", "rec
 def make_strategy(
     name: str, params: Params | None = None, version: str = DEFAULT_VERSION
 ) -> AllocationStrategy:
-    """Return the strategy called ``name`` as the client of ``version`` has it.
+    """Return the strategy called ``name`` of the client of ``version``.
 
     Args:
         name: As ``getName()`` prints it; only ``MACHINE_ROOM_NEARBY`` takes ``inner`` from params.

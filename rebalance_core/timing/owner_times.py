@@ -65,7 +65,7 @@ def owner_times(
     np.maximum(times.last_ms - windows.change_ms[:, None], 0, out=times.convergence_ms)
     if not count_owners:
         return times
-    # The log may record a change after its first effects; a queue has its owner from the effect on.
+    # The log may record a change after its first effects; ownership counts from the effect.
     since = np.maximum(np.searchsorted(windows.change_ms, at_ms, side="right") - 1, 0)
     order = holdings.in_order(since)
     bounds = np.searchsorted(since[order], np.arange(shape[0] + 1))

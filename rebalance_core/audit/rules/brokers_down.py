@@ -109,7 +109,7 @@ def find_down(
 
 
 def _is_long(outage: BrokerOutage) -> bool:
-    """Return True for an outage of more than a minute, or one that goes on."""
+    """Return True for an outage of more than a minute, or one that has not ended."""
     down_ms, up_ms = outage.down_ms, outage.up_ms
     return up_ms is None or down_ms is None or up_ms - down_ms > MINUTE_MS
 

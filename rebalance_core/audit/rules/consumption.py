@@ -413,7 +413,7 @@ class _Causes:
 
         Args:
             row: the queue.
-            since_ms: since when it is not read, epoch ms; a cause that ended before is none.
+            since_ms: when reading stopped, epoch ms; causes that ended earlier do not count.
         """
         queue, client_id = queue_of(row), row["client_id"]
         if row["broker_name"] in self._refusing:
@@ -532,7 +532,7 @@ class _Causes:
         return (each for expired in self._expired_of for each in expired.get(queue, ()))
 
     def _expired_message(self, row: GroupQueueProgressRow, since_ms: int) -> Cause | None:
-        """Return that the listener has had messages after the commit for too long.
+        """Return the cause that the listener has kept messages after the commit for too long.
 
         The line about a retry has its original topic, but the id and offset of the retry queue.
         """

@@ -91,9 +91,9 @@ def _intervals(group: GroupSnapshot) -> dict[str, int]:
 
 
 class Pause(NamedTuple):
-    """A live member's time out of a broker's list, epoch ms.
+    """The time from a live member's expiry until it registered again, epoch ms.
 
-    ``broker``: the only broker that expired it; None: all did.
+    ``broker``: the broker that expired it, if only one did.
     """
 
     expired_ms: int
@@ -104,8 +104,8 @@ class Pause(NamedTuple):
 def pauses_of(group: GroupSnapshot) -> dict[str, list[Pause]]:
     """Return the pauses of each client id, in the order of their ends.
 
-    An id that is not unique to a process, as with a fixed instance name, proves nothing: a new
-    process has it too.
+    An id that is not unique to a process, as with a fixed instance name, is no evidence, because a
+    new process has it too.
     """
     given_up: dict[tuple[str, str | None], ConsumerEventsRow] = {}
     pauses: dict[str, list[Pause]] = {}

@@ -54,7 +54,7 @@ COPIES_APART_MS = MINUTE_MS
 
 
 class Span(NamedTuple):
-    """Between which times copies show retries; each broker has copies of its own times.
+    """Between which times copies show retries; each broker's stores are copied at other times.
 
     Attributes:
         first_ms, last_ms: the earliest and the latest copy of those with two; equal if there is

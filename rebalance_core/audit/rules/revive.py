@@ -326,7 +326,7 @@ def _unmoved(rows: Iterable[ReviveProgressFact]) -> Iterator[tuple[str, Standing
     new entry.
 
     Acknowledgements after the last checkpoint stay unread until the next checkpoint, however long
-    that takes (#3443), so entries alone prove nothing.
+    that takes (#3443), so entries alone are no evidence.
     """
     by_queue = grouped(rows, lambda row: (row["broker_name"], _queue(row)))
     for (broker, queue), dumps in sorted(by_queue.items()):

@@ -42,14 +42,14 @@ FROM_OLD = frozenset(
         "CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST",
     }
 )
-"""Settings for those who want old messages; the client treats the last two as LAST_OFFSET."""
+"""Settings of applications that want old messages; clients treat the last two as LAST_OFFSET."""
 
 
 def first_starts(group: GroupSnapshot) -> list[PullStartsRow]:
     """Return the first start on each queue, as later starts continue from it.
 
-    Where the group's earlier commits are unknown it is left out: of brokers that were not
-    collected, and without a commit where none need have been logged (`_may_have_committed`).
+    Queues whose earlier commits are unknown are left out: those on brokers that were not collected,
+    and those without a commit where the group may have made one (`_may_have_committed`).
     """
     starts: dict[MessageQueue, PullStartsRow] = {}
     rows = sorted(group.tables["pull_starts"], key=lambda row: (row["epoch"], row["client_id"]))

@@ -77,8 +77,8 @@ class SubscriptionTable:
 
 # The client id for a line of a client's log: lines name the group, but not always the client.
 #
-# All starts of a client append to one file. From 5.1 on each line has the process id; before, the
-# last client id that the file named for the group counts.
+# All processes of a client append to one file. From 5.1 on each line has the process id; in older
+# logs the last client id that the file named for the group counts.
 def named_client(piece: GroupEvidence) -> str | None:
     """Return the client id that the piece states, or its dump's file; None: neither does."""
     if piece.kind in ("client", "client_subscription", "client_queue", "client_pop_queue"):

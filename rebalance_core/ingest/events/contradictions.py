@@ -28,8 +28,8 @@ def without_contradictions(
 ) -> tuple[list[Event], list[Finding]]:
     """Return the events without those of members that are not there; findings on these.
 
-    A dump that lists a member no more dates its loss; a line that names it later, with no join
-    between, was left when the join's line was dropped.
+    The first dump that no longer lists a member dates its loss. If a later line names the member
+    without a join in between, the join's line was dropped.
 
     Args:
         group: the consumer group.

@@ -66,8 +66,8 @@ class MemberTimeline:
     last join event of each member, which other files may complete; ``findings`` the joins that only
     a dump shows; ``at_one_broker`` has events of live members that only one broker saw;
     ``after_logs`` the events that only dumps after the end of a broker's log show; ``by_silence``
-    the `ORDER` of the changed subscriptions that no line of the member's own shows, but that none
-    of its heartbeats changed the broker's table again.
+    the `ORDER` of changed subscriptions that no line of the member itself shows, inferred because
+    none of its heartbeats changed the broker's table back.
     """
 
     group: str

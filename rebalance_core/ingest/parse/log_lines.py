@@ -154,7 +154,7 @@ def read_message(
 ) -> tuple[Fact | Unread, ...]:
     """Return the fact of the first template whose words begin the message; nothing if none does.
 
-    A message that begins like one of ours and whose fields are not there is `Unread`.
+    A message that begins like a template but lacks its fields becomes an `Unread`.
     """
     message = line.message
     for kind, words, reader in templates:

@@ -363,7 +363,7 @@ class Unwrapper:
         """Yield the lines that end with this line of the file.
 
         Raises:
-            Unreadable: the line is another container's than those before.
+            Unreadable: the line comes from another container than earlier ones.
         """
         text = text.strip(LINE_ENDS)
         if self.wrapping.carriers[:1] == (CSV,):

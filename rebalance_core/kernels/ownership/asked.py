@@ -76,9 +76,9 @@ class OwnStrategyOwners:
     """The answers of custom strategies for many groups. Cost: O(1) per queue and epoch.
 
     Args:
-        answers: Of `ask_own`, including those of other groups.
-        epochs: Of all groups.
-        grid: Of all groups.
+        answers: The answers of `ask_own`, including those of other groups.
+        epochs: The epochs of all groups.
+        grid: The grid of all groups.
         numbered: How queues are numbered over the brokers of their topic.
         roster: Of all groups.
     """

@@ -95,7 +95,7 @@ class SharedMembers:
 
     def wanted(self, piece: Shared) -> Ints:
         """Return how many clients per cell held the queue an epoch before and still subscribe
-        the topic.
+        to the topic.
         """
         cells, held = piece.cells, sharing.held_by(piece.tenures)
         begin, end = held.begin + 1, np.minimum(held.end + 1, cells.first[held.major + 1])

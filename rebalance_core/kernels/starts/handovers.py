@@ -20,7 +20,7 @@ from rebalance_core.kernels.starts.lookups import SeenCommits, SeenOffsets
 class Holders:
     """Previous holders, a value per row of new owners; sorted by queue and moment.
 
-    Except in shared groups there is one last holder.
+    Only in shared groups can a queue have several last holders.
     """
 
     queue: Ints

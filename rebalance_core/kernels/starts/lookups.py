@@ -271,7 +271,7 @@ class SeenCommits:
         return self._newest_in(first[queue], end[queue], at_ms)
 
     def _newest_in(self, first: Ints, end: Ints, at_ms: Ints, *, kept: bool = False) -> Ints:
-        """Return the newest row of each range of `_by_client`; ``kept``: as of `newest_of`."""
+        """Return the newest row of each range of `_by_client`; ``kept`` as in `newest_of`."""
         position = segments.bisect(self._client_ms, first, end, at_ms, right=True) - 1
         exists = position >= first
         if kept:

@@ -59,7 +59,7 @@ def samples_by_group(
 def recorded_during(samples: Samples | None, rates: Rates) -> Recorded:
     """Return what was recorded while messages came.
 
-    Only rows with replicas count: lag may have moments of its own. A row holds until the next one.
+    Only rows with replicas count; lag may have other sample times. A row holds until the next one.
     The last one, and one before a gap, holds for the usual distance (the median); a single row has
     none and holds for no time. All other time is unknown, and so is a change within it.
 

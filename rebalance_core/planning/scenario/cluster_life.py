@@ -286,7 +286,7 @@ class ClusterLife(Timeline):
                     self.configure(topic, broker, changed, source)
 
     def lose_master(self, name: str, detail: str, back_after_ms: int | None, source: str) -> None:
-        """Lose the broker's master now, until the given time passes; its slaves live."""
+        """Lose the broker's master for the given time; its slaves keep running."""
         broker = self.brokers[name]
         if not broker.down.is_over:
             self.log.warn(f"{source}: broker {name} is already down")
