@@ -423,6 +423,8 @@ REJECTED = Table(
         """
     ),
 )
+UNKNOWN_MEMBER = "UNKNOWN_MEMBER"
+"""The code of an event whose member does not exist, which only a replay or the kernels detect."""
 
 
 SIMULATED_TABLES = {

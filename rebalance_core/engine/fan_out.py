@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.contracts.table import RAW, SOURCE
 from rebalance_core.kernels import segments
 from rebalance_core.kernels.codes import encode
@@ -22,6 +23,15 @@ ROWS_PER_CHUNK = 20_000
 """How many input rows are processed at once; their arrays fit into the cache, and groups stay
 whole.
 """
+
+
+def with_empty_events_if_missing(tables: Mapping[str, pa.Table]) -> Mapping[str, pa.Table]:
+    """Return the tables of a bucket, with an empty cluster_events if it is missing."""
+    if EVENTS in tables:
+        return tables
+    schema = INPUT_TABLES[EVENTS].arrow_schema()
+    empty = pa.schema([*schema, (SOURCE, pa.string()), (RAW, pa.string())]).empty_table()
+    return {**tables, EVENTS: empty}
 
 
 def chunks(

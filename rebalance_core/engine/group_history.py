@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         ConsumerGroupsRow,
         QueueOffsetsRow,
     )
-    from rebalance_core.kernels.encoded_groups import EngineOptions
+    from rebalance_core.kernels.engine_options import EngineOptions
 
     class EventRow(ClusterEventsRow):
         """A row of `cluster_events`, with its source and raw text."""

@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 
 from rebalance_core.checks.conform import with_text
 from rebalance_core.checks.opening_state import is_of_state
-from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, SIMULATED_TABLES, Table
-from rebalance_core.contracts.table import RAW, SOURCE, columns
+from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, SIMULATED_TABLES
 from rebalance_core.engine.fan_out import (
     GROUP,
     ROWS_PER_CHUNK,
@@ -21,13 +20,16 @@ from rebalance_core.engine.fan_out import (
     OffsetsByTopic,
     fan_out,
     joining,
+    with_empty_events_if_missing,
     without_quiet_groups,
 )
 from rebalance_core.engine.group_history import event_of, history_of, strategy_for
 from rebalance_core.engine.options import REFERENCE, SimulationOptions, group_pattern
+from rebalance_core.engine.replayed import REPLAYED
 from rebalance_core.engine.sharing_groups import Group, groups_sharing_with, joins_of
 from rebalance_core.kernels.cell_holders import Piece
-from rebalance_core.kernels.encoded_groups import EngineOptions, read_encoded_groups
+from rebalance_core.kernels.encoded_groups import read_encoded_groups
+from rebalance_core.kernels.engine_options import EngineOptions
 from rebalance_core.kernels.group_kinds import REASONS, REGULAR
 from rebalance_core.kernels.ledger import ledger_rows
 from rebalance_core.kernels.ownership.changes import OwnerChanges
@@ -87,17 +89,6 @@ class HistoriesOfSharedInstances:
 
 MadeT = TypeVar("MadeT")
 REJECTED = "rejected"
-REPLAYED = Table(
-    "replayed",
-    "A group that the replay took instead of the kernels.",
-    columns(
-        """
-        cluster STRING its cluster
-        consumer_group STRING its name
-        reason STRING why
-        """
-    ),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -490,15 +481,6 @@ def bucket_pass(
         yield from within(made, options, state_end_ms)
         if progress is not None:
             progress(end, len(grouped))
-
-
-def with_empty_events_if_missing(tables: Mapping[str, pa.Table]) -> Mapping[str, pa.Table]:
-    """Return the tables of a bucket, with an empty cluster_events if it is missing."""
-    if EVENTS in tables:
-        return tables
-    schema = INPUT_TABLES[EVENTS].arrow_schema()
-    empty = pa.schema([*schema, (SOURCE, pa.string()), (RAW, pa.string())]).empty_table()
-    return {**tables, EVENTS: empty}
 
 
 def _pieces(grouped: GroupedRows, giants: Giants) -> Iterator[tuple[int, int, Part]]:

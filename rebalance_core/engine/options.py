@@ -11,9 +11,9 @@ from rebalance_core.checks.rejections import Rejections
 from rebalance_core.checks.row_counts import Complaint, RowCounts
 from rebalance_core.checks.row_limits import MAX_BAD_SHARE, QUARANTINE, BadRowLimits
 from rebalance_core.contracts import LEDGER_TABLES, REJECTED
-from rebalance_core.kernels.encoded_groups import EngineOptions
+from rebalance_core.contracts.ledger import UNKNOWN_MEMBER
+from rebalance_core.kernels.engine_options import EngineOptions
 from rebalance_core.model.errors import InputRefused, UsageError
-from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
 from rebalance_core.strategies import parse_strategy
 from rebalance_core.strategies.texts import strategy_text
 

@@ -14,6 +14,7 @@ from rebalance_core.checks.packed_rows import PackedTables, by_bucket
 from rebalance_core.checks.rejections import Rejections
 from rebalance_core.checks.row_counts import Complaint
 from rebalance_core.checks.row_limits import MAX_BAD_SHARE, complaint_lines
+from rebalance_core.contracts.ledger import UNKNOWN_MEMBER
 from rebalance_core.engine.fan_out import (
     GROUP,
     distinct_pairs,
@@ -30,7 +31,6 @@ from rebalance_core.kernels.table_columns import COMMITS, EVENTS, GROUPS, OFFSET
 from rebalance_core.model import events
 from rebalance_core.model.errors import InputRefused, did_you_mean
 from rebalance_core.model.queue import RETRY_TOPIC_PREFIX
-from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
 
 # The topics and brokers of an input's groups, as small tables that decide which rows concern which
 # group. They are computed for each part of the input and then merged.

@@ -19,9 +19,8 @@ from rebalance_core.checks.rejections import Rejections
 from rebalance_core.checks.row_counts import RowCounts
 from rebalance_core.contracts import ALL_TABLES, LEDGER_TABLES
 from rebalance_core.engine.fan_out import GROUP
-from rebalance_core.engine.ledger_pass import REPLAYED
-from rebalance_core.kernels.ledger import CODED
-from rebalance_core.kernels.table_rows import NAMES, coded_schema
+from rebalance_core.engine.replayed import REPLAYED
+from rebalance_core.kernels.table_rows import CODED, NAMES, coded_schema
 from rebalance_core.model.errors import InputRefused, OutputExists
 from rebalance_core.model.system_groups import is_system_group
 from rebalance_core.model.verdicts import FAILED

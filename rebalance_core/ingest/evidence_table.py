@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict
 from typing import Any, cast
 
 import pyarrow as pa
@@ -201,7 +200,7 @@ def _row(piece: Evidence | Unread | FileStats) -> tuple[object, ...]:
     if isinstance(piece, Unread):
         fields = json.dumps({"raw": piece.raw, "message": piece.message})
         return (REFUSED, "", piece.code, None, "", 0, piece.source, fields)
-    return (COUNTED, "", piece.kind, None, "", 0, piece.name, json.dumps(asdict(piece)))
+    return (COUNTED, "", piece.kind, None, "", 0, piece.name, json.dumps(vars(piece)))
 
 
 def _batch(rows: list[tuple[object, ...]]) -> pa.RecordBatch:

@@ -466,8 +466,11 @@ def file_rows(
         kept = replace(
             file, earlier=False, begins_at=0, lines_before=0, left_out=0, written_ms=written_ms
         )
-        texts[file.name] = asdict(replace(log, file=kept, last_ms=last_ms.get(file.name)))
-    columns = {"name": list(texts), "fields": [json.dumps(text) for text in texts.values()]}
+        texts[file.name] = vars(log) | {"file": vars(kept), "last_ms": last_ms.get(file.name)}
+    columns = {
+        "name": list(texts),
+        "fields": [json.dumps(text, default=asdict) for text in texts.values()],
+    }
     return batch_of_columns(EVIDENCE_FILES, columns)
 
 

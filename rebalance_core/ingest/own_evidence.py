@@ -71,11 +71,22 @@ def _of_replica(kind: str) -> bool:
 def own_evidence(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[Evidence]:
     """Yield the evidence under brokers' names, from their authoritative folders only."""
     for piece in _dated(pieces, context):
-        folder = _folder(piece, context)
-        if folder is None:
-            yield piece
-        elif folder.is_authoritative(piece.at_ms):
-            yield _at(folder.broker_name, piece)
+        own = _own(piece, context)
+        if own is not None:
+            yield own
+
+
+def own_statement(piece: Evidence, context: ClusterContext) -> Evidence | None:
+    """Return what `own_evidence` yields of a single statement, None where it yields nothing."""
+    dated = _with_date(piece, context)
+    return None if dated is None else _own(dated, context)
+
+
+def _own(piece: Evidence, context: ClusterContext) -> Evidence | None:
+    folder = _folder(piece, context)
+    if folder is None:
+        return piece
+    return _at(folder.broker_name, piece) if folder.is_authoritative(piece.at_ms) else None
 
 
 def _dated(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[Evidence]:
@@ -84,11 +95,18 @@ def _dated(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[Evid
     exportMetadata's statements on a broker count where its store cannot be copied.
     """
     for piece in without_repeats(pieces):
-        if piece.kind in EXPORTED:
-            if piece.place in context.in_rocksdb:
-                yield replace(piece, kind=EXPORTED[piece.kind])
-        elif piece.source not in context.exported or context.exported[piece.source] is not None:
-            yield piece
+        dated = _with_date(piece, context)
+        if dated is not None:
+            yield dated
+
+
+def _with_date(piece: Evidence, context: ClusterContext) -> Evidence | None:
+    if piece.kind in EXPORTED:
+        in_rocksdb = piece.place in context.in_rocksdb
+        return replace(piece, kind=EXPORTED[piece.kind]) if in_rocksdb else None
+    if piece.source in context.exported and context.exported[piece.source] is None:
+        return None
+    return piece
 
 
 def _folder(piece: Evidence, context: ClusterContext) -> BrokerFolder | None:

@@ -22,6 +22,7 @@ from rebalance_core.kernels.encoded_offsets import (
     read_commits,
     read_observations,
 )
+from rebalance_core.kernels.engine_options import EngineOptions
 from rebalance_core.kernels.group_rows import Groups, StrategyFor
 from rebalance_core.kernels.member_strategies import MemberStrategies
 from rebalance_core.kernels.segments import Bools, Ints
@@ -39,24 +40,6 @@ from rebalance_core.kernels.table_columns import (
 from rebalance_core.kernels.topic_sets import TopicSets
 from rebalance_core.model.queue import RETRY_TOPIC_PREFIX
 from rebalance_core.strategies import AllocationStrategy
-
-
-@dataclass(frozen=True, slots=True)
-class EngineOptions:
-    """Options that cannot be derived from the rows.
-
-    Attributes:
-        queue_offsets_given: the table exists, so a missing row means not observed.
-        committed_offsets_given: the table exists, so a missing row means that nothing was
-            committed.
-        include_retry_topics: false leaves retry topics out of everything.
-        strategy_override: strategy text that replaces the group's and every member's own.
-    """
-
-    queue_offsets_given: bool = False
-    committed_offsets_given: bool = False
-    include_retry_topics: bool = True
-    strategy_override: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from rebalance_core.kernels.shared_loads import SharedLoads
 from rebalance_core.kernels.starts.pop_starts import pop_start_rows
 from rebalance_core.kernels.starts.pull_starts import PullStartArrays
 from rebalance_core.kernels.table_rows import (
+    CODED,
     dictionary_array,
     group_columns,
     plain_schema,
@@ -180,10 +181,6 @@ def _rows(
 
 
 Batches = Iterator[pa.RecordBatch]
-
-
-CODED = ("ownership", "diffs", "pull_starts")
-"""Tables with coded names, because they have most of the rows."""
 
 
 def ledger_rows(

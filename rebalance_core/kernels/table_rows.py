@@ -1,19 +1,25 @@
 """Arrays of codes as rows of a ledger table."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from rebalance_core.contracts import LEDGER_TABLES
 from rebalance_core.kernels.codes import encoded
-from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import NEVER, AnyInts, Bools, Ints
+
+if TYPE_CHECKING:
+    from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 
 NAMES = pa.dictionary(pa.int32(), pa.string())
 """Names as `encoded` returns them."""
+CODED = ("ownership", "diffs", "pull_starts")
+"""Tables with coded names, because they have most of the rows."""
 
 
 def table_rows(

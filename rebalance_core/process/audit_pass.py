@@ -26,16 +26,15 @@ from rebalance_core.contracts import (
     SIMULATED_TABLES,
 )
 from rebalance_core.contracts.table import batch_of_rows, rows_of_arrow
-from rebalance_core.engine.fan_out import GroupedRows, fan_out
+from rebalance_core.engine.fan_out import GroupedRows, fan_out, with_empty_events_if_missing
 from rebalance_core.engine.ledger_pass import (
     LedgerRows,
     ledger_pass,
-    with_empty_events_if_missing,
     within,
 )
 from rebalance_core.engine.options import SimulationOptions, group_pattern, matches
 from rebalance_core.engine.table_writer import LedgerFacts
-from rebalance_core.kernels.encoded_groups import EngineOptions
+from rebalance_core.kernels.engine_options import EngineOptions
 from rebalance_core.process.audited import AuditResult
 from rebalance_core.process.cluster_tables import ClusterTables
 from rebalance_core.process.covered_starts import CoveredStarts

@@ -113,7 +113,7 @@ def topics_of_groups(tables: Mapping[str, pa.Table]) -> pa.Table:
     topics = pa.concat_tables(parts)
     retry = pc.binary_join_element_wise(RETRY_TOPIC_PREFIX, topics["consumer_group"], "")
     topics = pa.concat_tables([topics, topics.set_column(2, "topic", retry)])
-    return topics.group_by([*GROUP, "topic"]).aggregate([])
+    return topics.group_by([*GROUP, "topic"], use_threads=False).aggregate([])
 
 
 def missing_routes(observed_facts: pa.Table, topics: pa.Table) -> pa.Table:

@@ -15,8 +15,7 @@ from rebalance_core.audit.cluster_snapshot import retention_ms
 from rebalance_core.audit.group_snapshot import grouped
 from rebalance_core.contracts import OBSERVED_TABLES, PROGRESS_TABLES
 from rebalance_core.contracts.table import rows_of_arrow
-from rebalance_core.engine.fan_out import GROUP
-from rebalance_core.engine.ledger_pass import with_empty_events_if_missing
+from rebalance_core.engine.fan_out import GROUP, with_empty_events_if_missing
 from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.times import MINUTE_MS
 from rebalance_core.process.group_snapshots import topics_of_groups
@@ -77,7 +76,7 @@ def ingested_progress(evidence: Mapping[str, pa.Table]) -> pa.Table:
     read = evidence.get(READ_TOPICS)
     if read is None:
         return contract.arrow_schema().empty_table()
-    topics = read.group_by([*GROUP, "topic"]).aggregate([])
+    topics = read.group_by([*GROUP, "topic"], use_threads=False).aggregate([])
     progress = with_holders(queue_progress(evidence, topics), _held_last(evidence))
     return with_expiry(progress, _retention_ms(evidence)).select(contract.column_names)
 
@@ -88,7 +87,9 @@ def _held_last(evidence: Mapping[str, pa.Table]) -> pa.Table:
     if held is None:
         held = OBSERVED_TABLES["observed_ownership"].arrow_schema().empty_table()
     topic = [*GROUP, "topic"]
-    held = held.join(held.group_by(topic).aggregate([("observed_ms", "max")]), keys=topic)
+    held = held.join(
+        held.group_by(topic, use_threads=False).aggregate([("observed_ms", "max")]), keys=topic
+    )
     late = pc.greater_equal(held["observed_ms"], pc.subtract(held["observed_ms_max"], MINUTE_MS))
     held = held.filter(late)
     return held.append_column("to_ms", pa.nulls(len(held), pa.int64()))

@@ -15,9 +15,8 @@ from rebalance_core.checks.input_tables import ArrowTables
 from rebalance_core.checks.rejections import Rejections
 from rebalance_core.checks.row_checks import check_tables
 from rebalance_core.contracts import PLAN_OUTPUT_TABLES, REJECTED, planning
-from rebalance_core.engine.fan_out import fan_out
+from rebalance_core.engine.fan_out import fan_out, with_empty_events_if_missing
 from rebalance_core.engine.group_history import history_of
-from rebalance_core.engine.ledger_pass import with_empty_events_if_missing
 from rebalance_core.engine.options import (
     RowForecast,
     engine_options,

@@ -19,7 +19,7 @@ from rebalance_core.engine.ledger_pass import (
     rows_of,
 )
 from rebalance_core.engine.options import like_pattern
-from rebalance_core.kernels.encoded_groups import EngineOptions
+from rebalance_core.kernels.engine_options import EngineOptions
 from rebalance_core.planning.expectations import Row
 from rebalance_core.planning.hypothetical_groups import OWNERSHIP, STEPS
 from rebalance_core.planning.sweep.left_unread import WaitingMessages, lost_queues

@@ -17,11 +17,10 @@ from rebalance_core.contracts.propagation import (
     PROPAGATION,
     PROPAGATION_TOTALS,
 )
-from rebalance_core.engine.fan_out import GROUP, fan_out
+from rebalance_core.engine.fan_out import GROUP, fan_out, with_empty_events_if_missing
 from rebalance_core.engine.ledger_pass import (
     Giants,
     HistoriesOfSharedInstances,
-    with_empty_events_if_missing,
 )
 from rebalance_core.engine.options import like_pattern, matches
 from rebalance_core.engine.propagation import (
@@ -34,7 +33,7 @@ from rebalance_core.engine.propagation import (
 )
 from rebalance_core.engine.sharing_groups import Group
 from rebalance_core.kernels import queue_parts
-from rebalance_core.kernels.encoded_groups import EngineOptions
+from rebalance_core.kernels.engine_options import EngineOptions
 from rebalance_core.process.runtime import Part, Sent, TableRows
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.timing.propagation_parts import propagation

@@ -11,13 +11,12 @@ from rebalance_core.checks.input_tables import ArrowTables, input_tables_of
 from rebalance_core.checks.rejections import Rejections
 from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, REJECTED
-from rebalance_core.engine.fan_out import ROWS_PER_CHUNK, fan_out
+from rebalance_core.engine.fan_out import ROWS_PER_CHUNK, fan_out, with_empty_events_if_missing
 from rebalance_core.engine.ledger_pass import (
     Giants,
     LedgerRows,
     bucket_pass,
     prepare_tables,
-    with_empty_events_if_missing,
     within,
 )
 from rebalance_core.engine.options import (
@@ -43,7 +42,7 @@ from rebalance_core.engine.routing import (
     routing_of,
 )
 from rebalance_core.engine.table_writer import LedgerFacts, Written, ledger_written
-from rebalance_core.kernels.encoded_groups import EngineOptions
+from rebalance_core.kernels.engine_options import EngineOptions
 from rebalance_core.model.errors import UsageError
 from rebalance_core.process.runtime import HERE, CheckedInput, NoFacts, Part, Rows, Runtime
 from rebalance_core.storage.place import Location

@@ -14,7 +14,7 @@ from rebalance_core.audit.group_snapshot import AuditRun
 from rebalance_core.audit.rules.start_offsets import assumes_start
 from rebalance_core.engine.fan_out import GROUP, joining
 from rebalance_core.engine.ledger_pass import LedgerRows, prepare_tables, rows_of
-from rebalance_core.kernels.encoded_groups import EngineOptions
+from rebalance_core.kernels.engine_options import EngineOptions
 from rebalance_core.kernels.table_columns import COMMITS, GROUPS, OFFSETS
 from rebalance_core.model.timeline import EVER_MS
 from rebalance_core.model.verdicts import FAILED, UNKNOWN

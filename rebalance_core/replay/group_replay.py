@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import cached_property
 
 from rebalance_core.contracts import LEDGER_TABLES
+from rebalance_core.contracts.ledger import UNKNOWN_MEMBER
 from rebalance_core.model.events import Event
 from rebalance_core.replay import intervals
 from rebalance_core.replay.changes import ADD, OwnerChange, changes_of, holders_by_queue
@@ -17,8 +18,6 @@ from rebalance_core.replay.pop_tables import pop_metric_rows
 from rebalance_core.replay.pull_starts import PullStarts
 from rebalance_core.replay.topic_shares import StrategyKey
 from rebalance_core.strategies import AllocationStrategy
-
-UNKNOWN_MEMBER = "UNKNOWN_MEMBER"
 
 
 def replay_group(

@@ -34,16 +34,14 @@ def tag(name: str, *children: object, **attributes: object) -> Markup:
     >>> tag("text", "<b>", x=1.5, text_anchor="end")
     Markup('<text x="1.5" text-anchor="end">&lt;b&gt;</text>')
     """
-    pairs = joined(
-        Markup(' {}="{}"').format(key.rstrip("_").replace("_", "-"), text_of(value, None))
+    pairs = "".join(
+        f' {escape(key.rstrip("_").replace("_", "-"))}="{text_of(value, None)}"'
         for key, value in attributes.items()
         if value is not None
     )
-    inner = joined(text_of(child) for child in children)
-    opened = Markup("<{}{}").format(Markup(name), pairs)
-    if not inner:
-        return opened + Markup("/>")
-    return Markup("{}>{}</{}>").format(opened, inner, Markup(name))
+    inner = "".join(map(text_of, children))
+    # every part is escaped above: Markup.format would parse its template for each element again
+    return Markup(f"<{name}{pairs}>{inner}</{name}>" if inner else f"<{name}{pairs}/>")
 
 
 def joined(parts: Iterable[Markup]) -> Markup:

@@ -14,14 +14,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from rebalance_core.checks.opening_state import state_folder
 from rebalance_core.contracts import LEDGER_TABLES
-from rebalance_core.engine.ledger_pass import (
-    REPLAYED,
-)
 from rebalance_core.engine.options import (
     SimulationOptions,
     check_options,
     chosen_tables,
 )
+from rebalance_core.engine.replayed import REPLAYED
 from rebalance_core.engine.routing import (
     Interests,
     interests_of,

@@ -28,7 +28,7 @@ from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, REJECTED, Tabl
 from rebalance_core.contracts.input_formats import format_of
 from rebalance_core.contracts.time_ranges import TIME_RANGES
 from rebalance_core.engine import group_steps
-from rebalance_core.engine.fan_out import GROUP
+from rebalance_core.engine.fan_out import GROUP, with_empty_events_if_missing
 from rebalance_core.engine.group_steps import (
     CHANGE,
     DIFFS,
@@ -38,7 +38,6 @@ from rebalance_core.engine.group_steps import (
     PULL_STARTS,
     QUEUE_OF_CLIENT,
 )
-from rebalance_core.engine.ledger_pass import with_empty_events_if_missing
 from rebalance_core.ingest.collection import open_collection
 from rebalance_core.kernels.table_columns import COMMITS, EVENTS, GROUPS, OFFSETS
 from rebalance_core.model.errors import InputRefused, UsageError

@@ -9,8 +9,9 @@ import pyarrow.compute as pc
 
 from rebalance_core.checks.input_tables import input_tables_of
 from rebalance_core.checks.row_checks import check_tables
-from rebalance_core.engine.ledger_pass import REPLAYED, bucket_pass
+from rebalance_core.engine.ledger_pass import bucket_pass
 from rebalance_core.engine.options import SimulationOptions, engine_options
+from rebalance_core.engine.replayed import REPLAYED
 from rebalance_core.model.events import CONSUMER_JOIN
 from tests.bench.histories import Shape, history, joining
 from tests.bench.report import Figure, Report, Table, bench_main, say, tidy

@@ -190,6 +190,6 @@ def python_version() -> str:
 
 def write_run(folder: OutputFolder, record: RunRecord) -> None:
     """Write the record; `FileExistsError` if the folder has one already."""
-    text = json.dumps(asdict(record), indent=2, ensure_ascii=False) + "\n"
+    text = json.dumps(vars(record), indent=2, ensure_ascii=False, default=asdict) + "\n"
     # half characters, in names that are not UTF-8, as JSON's own escapes
     (folder / run_names.RUN_NAME).create_text(text.encode(errors="backslashreplace").decode())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 from rebalance_core.contracts.document_facts import SUBJECTS
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.evidence import Evidence
-from rebalance_core.ingest.own_evidence import own_evidence
+from rebalance_core.ingest.own_evidence import own_statement
 from rebalance_core.model.times import SECOND_MS
 
 if TYPE_CHECKING:
@@ -102,7 +102,8 @@ def _answering(piece: Evidence, context: ClusterContext) -> CommitsEvidence | No
     if not _of_commits(piece):
         return None
     if piece.kind != STORE or folder is None:
-        return next(filter(_of_commits, own_evidence((piece,), context)), None)
+        own = own_statement(piece, context)
+        return own if own is not None and _of_commits(own) else None
     name = folder.broker_name
     if folder.by_turns:
         return (

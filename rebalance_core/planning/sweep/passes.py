@@ -12,7 +12,7 @@ from rebalance_core.contracts import LEDGER_TABLES
 from rebalance_core.contracts.planning import PLAN_STEPS
 from rebalance_core.engine.fan_out import GROUP
 from rebalance_core.engine.options import SimulationOptions, engine_options
-from rebalance_core.kernels.encoded_groups import EngineOptions
+from rebalance_core.kernels.engine_options import EngineOptions
 from rebalance_core.model.group_settings import BROKER_REBALANCE, PROXY_REBALANCE
 from rebalance_core.model.request_mode import RequestMode
 from rebalance_core.model.verdicts import UNKNOWN

@@ -19,7 +19,8 @@ from rebalance_core.engine.fan_out import fan_out
 from rebalance_core.engine.group_history import strategy_for
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.kernels.cell_holders import ABSENT, Block
-from rebalance_core.kernels.encoded_groups import EngineOptions, read_encoded_groups
+from rebalance_core.kernels.encoded_groups import read_encoded_groups
+from rebalance_core.kernels.engine_options import EngineOptions
 from rebalance_core.kernels.group_kinds import REGULAR
 from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups, prepare_groups

@@ -12,15 +12,20 @@ from pyspark.sql import DataFrame, SparkSession
 from rebalance_core.checks.digest import TableDigest
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, REJECTED
 from rebalance_core.contracts.table import TABLE
-from rebalance_core.engine.fan_out import GROUP, ROWS_PER_CHUNK, GroupedRows, fan_out
+from rebalance_core.engine.fan_out import (
+    GROUP,
+    ROWS_PER_CHUNK,
+    GroupedRows,
+    fan_out,
+    with_empty_events_if_missing,
+)
 from rebalance_core.engine.ledger_pass import (
     prepare_tables,
     reference_pass,
     rows_of,
-    with_empty_events_if_missing,
 )
 from rebalance_core.engine.options import REFERENCE, VECTORIZED
-from rebalance_core.kernels.encoded_groups import EngineOptions
+from rebalance_core.kernels.engine_options import EngineOptions
 from rebalance_core.kernels.table_columns import EVENTS, GROUPS
 from rebalance_core.process.runtime import TableRows
 from rebalance_core.process.stage_rows import RowsSeen

@@ -8,9 +8,9 @@ import pytest
 
 from rebalance_core.contracts import LEDGER_TABLES
 from rebalance_core.engine.table_writer import FILE_NAME, TableWriters
-from rebalance_core.kernels.ledger import CODED, ledger_rows
+from rebalance_core.kernels.ledger import ledger_rows
 from rebalance_core.kernels.ownership.holdings import Holdings
-from rebalance_core.kernels.table_rows import NAMES, coded_schema
+from rebalance_core.kernels.table_rows import CODED, NAMES, coded_schema
 from tests.unit.kernels.fleets import build
 from tests.unit.replay.histories import history, join, leave, topic
 

@@ -13,11 +13,12 @@ from rebalance_core.checks.input_tables import input_tables_of
 from rebalance_core.checks.row_checks import check_tables
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.engine.fan_out import fan_out
-from rebalance_core.engine.ledger_pass import REPLAYED, bucket_pass, ledger_pass
+from rebalance_core.engine.ledger_pass import bucket_pass, ledger_pass
 from rebalance_core.engine.options import SimulationOptions
+from rebalance_core.engine.replayed import REPLAYED
 from rebalance_core.engine.routing import UNDIVIDED, Interests, Routing, interests_of, routing_of
 from rebalance_core.engine.sharing_groups import groups_sharing_in
-from rebalance_core.kernels.encoded_groups import EngineOptions
+from rebalance_core.kernels.engine_options import EngineOptions
 from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.fleet_batches import arrow_batches
 from rebalance_core.synthetic.table_parts import PARTS

@@ -14,7 +14,7 @@ from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.engine.fan_out import OffsetsByTopic, fan_out
 from rebalance_core.engine.ledger_pass import bucket_pass, ledger_pass, reference_pass
 from rebalance_core.engine.options import SimulationOptions
-from rebalance_core.kernels.encoded_groups import EngineOptions
+from rebalance_core.kernels.engine_options import EngineOptions
 from rebalance_core.model.events import (
     CONSUMER_JOIN,
     CONSUMER_LEAVE,

@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, SIMULATED_TABLES
 from rebalance_core.contracts.table import arrow_type
 from rebalance_core.kernels import group_kinds
-from rebalance_core.kernels.encoded_groups import EngineOptions, read_encoded_groups
+from rebalance_core.kernels.encoded_groups import read_encoded_groups
+from rebalance_core.kernels.engine_options import EngineOptions
 from rebalance_core.kernels.ledger import ledger_rows
 from rebalance_core.kernels.ownership.holdings import CELLS_PER_BLOCK, Holdings
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups, prepare_groups

@@ -7,7 +7,7 @@ import pytest
 
 from rebalance_core.checks.input_tables import ArrowTables, read_input_tables
 from rebalance_core.checks.row_checks import check_tables
-from rebalance_core.engine.ledger_pass import with_empty_events_if_missing
+from rebalance_core.engine.fan_out import with_empty_events_if_missing
 from rebalance_core.engine.routing import Interests, interests_of, routing_of
 from rebalance_core.planning.scenario.file import parse_scenario, read_scenarios
 from rebalance_core.planning.scenario.scenario import Scenario

@@ -9,7 +9,7 @@ from rebalance_core.checks.row_checks import check_tables
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.engine.routing import routing_of
 from rebalance_core.engine.sharing_groups import groups_sharing_with, joins_of
-from rebalance_core.kernels.encoded_groups import EngineOptions
+from rebalance_core.kernels.engine_options import EngineOptions
 from rebalance_core.process.propagate import group_histories
 from rebalance_core.process.propagation_pass import BucketGroups
 from rebalance_core.replay.history import GroupHistory

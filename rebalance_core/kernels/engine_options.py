@@ -1,0 +1,21 @@
+"""The engine's options; a module of its own, as jobs without a ledger read it, too."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOptions:
+    """Options that cannot be derived from the rows.
+
+    Attributes:
+        queue_offsets_given: the table exists, so a missing row means not observed.
+        committed_offsets_given: the table exists, so a missing row means that nothing was
+            committed.
+        include_retry_topics: false leaves retry topics out of everything.
+        strategy_override: strategy text that replaces the group's and every member's own.
+    """
+
+    queue_offsets_given: bool = False
+    committed_offsets_given: bool = False
+    include_retry_topics: bool = True
+    strategy_override: str | None = None
