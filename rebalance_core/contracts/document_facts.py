@@ -422,6 +422,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
 
 FACT_SUBJECTS: dict[str, tuple[str, ...]] = {
     "dating": (
+        "broker",
         "broker_booted",
         "broker_registered",
         "client",
@@ -441,6 +442,7 @@ FACT_SUBJECTS: dict[str, tuple[str, ...]] = {
         "notified",
         "queue_offsets",
         "queue_progress",
+        "route_queues",
         "topic_config",
         "topic_updated",
     ),

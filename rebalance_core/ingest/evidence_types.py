@@ -1613,7 +1613,8 @@ DumpedMembersEvidence: TypeAlias = (
     ClientPiece | ClientSubscriptionPiece | ConsumerConnectedPiece | HeartbeatPiece | MemberPiece
 )
 DatingFact: TypeAlias = (
-    Stated[Literal["broker_booted"], BrokerBootedValues]
+    Stated[Literal["broker"], BrokerValues]
+    | Stated[Literal["broker_booted"], BrokerBootedValues]
     | Stated[Literal["broker_registered"], BrokerRegisteredValues]
     | Stated[Literal["client"], ClientValues]
     | Stated[Literal["client_created"], ClientCreatedValues]
@@ -1632,6 +1633,7 @@ DatingFact: TypeAlias = (
     | Stated[Literal["notified"], NotifiedValues]
     | Stated[Literal["queue_offsets"], QueueOffsetsValues]
     | Stated[Literal["queue_progress"], QueueProgressValues]
+    | Stated[Literal["route_queues"], RouteQueuesValues]
     | Stated[Literal["topic_config"], TopicConfigValues]
     | Stated[Literal["topic_updated"], TopicUpdatedValues]
 )

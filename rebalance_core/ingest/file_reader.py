@@ -160,6 +160,7 @@ MOST_MARKS = 200
 MEMBER, LIST, SUBSCRIBED, COMMIT = "member ", "list ", "subscribed ", "commit "
 VERSION, QUEUES, END, OF_GROUP = "version", "queues ", "end ", "of group "
 OF_CLIENT, ANSWER = "of client ", "answer "
+LISTED, ROUTED = "listed ", "routed "
 """Facts that date a document and identify its host: a member came or went, or is listed, with its
 group and client id; a list of members is whole, with its group and broker, and has a topic; an
 offset was committed, with its group, topic, queue id and broker, of a store its folder; a store was
@@ -167,7 +168,8 @@ changed; a topic came to have this many queues to read on a broker, has or had t
 messages end there, with its topic, queue id and broker; a dump named after a group has the name or
 retry topic of a group, with both groups; a dump has the client id of the client that answered; an
 answer as a whole, with when its client last pulled or popped, or its group got messages, and how
-long such an answer can stay the same.
+long such an answer can stay the same; clusterList has a broker; a topicRoute has a broker with this
+many queues.
 """
 PULL_SHOWN_MS, RATE_SHOWN_MS = 40 * SECOND_MS, 2 * MINUTE_MS
 """How long answers of consumerStatus and consumerProgress can stay the same while a client pulls:
@@ -1063,6 +1065,12 @@ class FileReader:
         elif fact.kind == "queue_offsets" and not fact.values["broker_name_truncated"]:
             status, topic = fact.values, self.file.arguments[1]
             self._note_end(topic, status["broker_name"], status["queue_id"], status["max_offset"])
+        elif fact.kind == "broker":
+            self.stats.witness(f"{LISTED}{fact.values['broker_name']}", 0, 1)
+        elif fact.kind == "route_queues":
+            route = fact.values
+            queues = max(route["read_queue_nums"], route["write_queue_nums"])
+            self.stats.witness(f"{ROUTED}{route['broker_name']}", 0, queues)
         elif fact.kind == "topic_config":
             self._note_queues(fact.values["topic"], fact.values["read_queue_nums"], 0, 1)
         elif fact.kind == "topic_updated":

@@ -29,7 +29,7 @@ from rebalance_core.ingest.coverage import (
     span_of_heads,
 )
 from rebalance_core.ingest.events.broker_timeline import broker_tables
-from rebalance_core.ingest.evidence import Evidence
+from rebalance_core.ingest.evidence import Evidence, is_on_cluster
 from rebalance_core.ingest.evidence_table import REFUSED
 from rebalance_core.ingest.fact import Unread, file_of
 from rebalance_core.ingest.file_findings import file_findings
@@ -40,6 +40,7 @@ from rebalance_core.ingest.log_parts import log_parts
 from rebalance_core.ingest.parse.encodings import decoded
 from rebalance_core.ingest.parse.log_lines import ServerClock
 from rebalance_core.ingest.rows import Event, Tables
+from rebalance_core.ingest.short_answers import short_answers, with_short_answers
 from rebalance_core.ingest.strangers import set_apart
 from rebalance_core.model.events import BROKER_EVENTS, OBSERVED
 from rebalance_core.model.times import HOUR_MS
@@ -135,6 +136,14 @@ class WholeCluster:
             client_ends=_client_ends(files, read, assumed),
             broker_turns=_broker_turns(tables["cluster_events"]),
         )
+        routed = {
+            piece.values["broker_name"]
+            for piece in filter(is_on_cluster, pieces)
+            if piece.kind == "route_broker"
+            and piece.values["cluster"] in (None, files.settings.cluster)
+        }
+        short = short_answers(files.files, read, routed, context.broker_turns)
+        read, cut = with_short_answers(read, short)
         tables["observed_facts"] = cluster_facts(files, read, pieces, context)
         tables["findings"] = [
             *tables.get("findings", []),
@@ -143,7 +152,7 @@ class WholeCluster:
             *offset_findings(clocks),
         ]
         tables["coverage"] = coverage_rows(files, read, assumed, context, clocks)
-        rejected = (*files.refused, *refused, *wrong, *whole.values())
+        rejected = (*files.refused, *refused, *wrong, *whole.values(), *cut)
         tables["rejected"] = [rejected_row(piece) for piece in rejected]
         keyed = KeyedEvidence(context, apart.names, frozenset(whole), timed.shifts, clocks)
         return cls(keyed, (*read, *apart.strangers), tables)

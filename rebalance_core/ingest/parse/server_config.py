@@ -6,7 +6,9 @@ from rebalance_core.ingest.parse.broker_log import RETENTION
 from rebalance_core.ingest.parse.column_names import token_of
 from rebalance_core.ingest.parse.command_output import (
     Line,
+    cut_off,
     foreign,
+    is_partial,
     read_output,
     whole,
 )
@@ -24,6 +26,7 @@ SETTINGS = (
     RETENTION,
 )
 """The properties that are read, out of several hundred."""
+_OF_EVERY_BROKER = ("brokerName", "brokerId", RETENTION)
 
 
 _RULE = "============"
@@ -46,10 +49,11 @@ def parse_server_config(text: str, source: str) -> list[Fact | Unread]:
     output = read_output(text, source)
     results: list[Fact | Unread] = []
     settings: dict[str, str] | None = None
+    has_properties = False
     for line in output.readable:
         try:
             if line.text.startswith(_RULE):
-                settings = {}
+                settings, has_properties = {}, False
                 address = _broker_address(line)
                 if address != _NO_MASTER:
                     values = {"address": address, "settings": settings}
@@ -58,11 +62,17 @@ def parse_server_config(text: str, source: str) -> list[Fact | Unread]:
                 if not line.text.endswith("has no config property!"):
                     raise foreign(line, "getBrokerConfig")
             else:
+                has_properties = True
                 name, _, value = whole(line).partition("=")
                 if name.strip() in SETTINGS:
                     settings[name.strip()] = _setting(name.strip(), value.strip())
         except Unreadable as refusal:
             results.append(fact.unread(line.source, line.text, refusal))
+    # GetBrokerConfigCommand prints an empty line after each broker, in every release
+    ended = is_partial(results) or text.replace("\r", "").endswith("\n\n")
+    if settings is not None and has_properties and not ended:
+        missing = [name for name in _OF_EVERY_BROKER if name not in settings]
+        results += [cut_off(source, output.lines, name) for name in missing[:1]]
     return [*results, *output.others]
 
 

@@ -42,7 +42,7 @@ _TIME = Column(
 )
 
 
-_BROKER_WIDTH = 32
+BROKER_WIDTH = 32
 
 
 _TPS = "Topic Put TPS: "
@@ -99,7 +99,7 @@ def _queue(line: Line, table: HeadedTable, time_zone: tzinfo) -> Fact:
         raise Unreadable(fact.UNPARSABLE_LINE, "the row may end inside its offsets")
     values = {
         "broker_name": cells["Broker Name"],
-        "broker_name_truncated": is_truncated(cells["Broker Name"], _BROKER_WIDTH),
+        "broker_name_truncated": is_truncated(cells["Broker Name"], BROKER_WIDTH),
         "queue_id": count_of(cells["QID"], "queue id"),
         "min_offset": long_of(lowest, "min offset"),
         "max_offset": long_of(highest, "max offset"),

@@ -2,7 +2,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from rebalance_core.ingest.fact import Fact
+from rebalance_core.ingest.fact import Fact, Unread
 from rebalance_core.ingest.parse.consumer_running_info import parse_running_info
 from rebalance_core.ingest.parse.consumer_status import client_of_output, parse_consumer_status
 from tests.unit.ingest.documents import codes, facts, kinds, parse_all
@@ -98,6 +98,14 @@ def test_the_list_of_clients() -> None:
     ]
     assert stuck == [(3, "lock", 61000), (2, "unlock", 3), (1, "consume", 70000)]
     assert codes(results) == []
+
+
+def test_a_list_without_its_verdict_is_cut_off() -> None:
+    rows = LIST[: LIST.index("Same subscription")].rstrip() + "\n"
+    (refused,) = [p for p in parse_consumer_status(rows, "f") if isinstance(p, Unread)]
+    assert refused.message == "is cut off: it ends before it states whether all subscribe the same"
+    head = LIST.splitlines()[0] + "\n"
+    assert codes(parse_consumer_status(head, "f")) == []  # no client answered
 
 
 def test_a_verdict_ends_the_output_without_a_line_end() -> None:

@@ -1,0 +1,170 @@
+"""Answers of mqadmin that end with a whole row, although another answer of their round has more.
+
+clusterList has no last line of its own, and topicStatus has one only in later releases: where their
+text was cut at the end of a line, only a topicRoute shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection as AnyCollection
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from rebalance_core.ingest.collection import ADMIN, CLUSTER_LIST, CollectedFile
+from rebalance_core.ingest.fact import CUT_OFF, UNPARSABLE_DOCUMENT, Unread
+from rebalance_core.ingest.file_reader import END, LISTED, MOST_WITNESSES, ROUTED, FileStats
+from rebalance_core.ingest.parse.column_names import is_truncated
+from rebalance_core.ingest.parse.topic_status import BROKER_WIDTH
+from rebalance_core.model.queue import java_string_key
+from rebalance_core.model.times import MINUTE_MS
+
+ROUND_MS = 10 * MINUTE_MS
+"""Answers of one round are at most this far apart; a round asks about thousands of topics."""
+
+_STATUS, _ROUTE = "topicStatus", "topicRoute"
+_Row = tuple[str, int]
+"""A broker's name and the number of a queue."""
+
+
+def short_answers(
+    files: Iterable[CollectedFile],
+    stats: Iterable[FileStats],
+    brokers: AnyCollection[str],
+    turns: AnyCollection[int],
+) -> dict[str, str]:
+    """Return where each answer ends that lacks rows which a topicRoute of its round has, by file.
+
+    Answers with refused parts are left out, as they are known to be incomplete.
+
+    Args:
+        files: of the collection.
+        stats: how each was understood.
+        brokers: the brokers that routes have in the cluster of the collection.
+        turns: when brokers came or went.
+    """
+    counted = {each.name: each for each in stats}
+    whole = [
+        file
+        for file in files
+        if file.kind == ADMIN
+        and not file.place
+        and file.written_ms is not None
+        and file.name in counted
+        and not counted[file.name].partial
+        and len(counted[file.name].witnessed) < MOST_WITNESSES
+    ]
+    routes: dict[str, list[tuple[CollectedFile, dict[str, int]]]] = {}
+    for file in whole:
+        if file.arguments[0] == _ROUTE:
+            routed = _witnessed(counted[file.name], ROUTED)
+            routes.setdefault(file.arguments[1], []).append((file, routed))
+    return {
+        **dict(_short_lists(whole, counted, routes, brokers, turns)),
+        **dict(_short_statuses(whole, counted, routes)),
+    }
+
+
+def with_short_answers(
+    stats: Iterable[FileStats], short: Mapping[str, str]
+) -> tuple[tuple[FileStats, ...], list[Unread]]:
+    """Return the counts of the files with those of `short_answers` as cut off, and their refusals.
+
+    Args:
+        stats: how each file was understood.
+        short: from `short_answers`.
+    """
+    refusals = [Unread(name, name, UNPARSABLE_DOCUMENT, why) for name, why in short.items()]
+    cut = {
+        each.name: replace(
+            each,
+            partial=short[each.name],
+            why=each.why or short[each.name],
+            rejected=each.rejected + 1,
+            codes={**each.codes, UNPARSABLE_DOCUMENT: each.codes.get(UNPARSABLE_DOCUMENT, 0) + 1},
+        )
+        for each in stats
+        if each.name in short
+    }
+    return tuple(cut.get(each.name, each) for each in stats), refusals
+
+
+_Routes = Mapping[str, list[tuple[CollectedFile, dict[str, int]]]]
+
+
+def _short_lists(
+    answers: Iterable[CollectedFile],
+    counted: Mapping[str, FileStats],
+    routes: _Routes,
+    brokers: AnyCollection[str],
+    turns: AnyCollection[int],
+) -> Iterator[tuple[str, str]]:
+    """Yield each clusterList that lacks a broker, with where it ends."""
+    for file in answers:
+        listed = _witnessed(counted[file.name], LISTED)
+        if file.arguments[0] != CLUSTER_LIST or not listed:
+            continue
+        for of_topic in routes.values():
+            for route, routed in of_topic:
+                missing = sorted({*brokers} & routed.keys() - listed.keys(), key=java_string_key)
+                first_ms, last_ms = sorted((_written_ms(file), _written_ms(route)))
+                if not missing or last_ms > first_ms + ROUND_MS:
+                    continue
+                if not any(first_ms - MINUTE_MS <= turn_ms <= last_ms for turn_ms in turns):
+                    yield file.name, f"{CUT_OFF}before {missing[0]}, which {route.name} has"
+
+
+def _short_statuses(
+    answers: Iterable[CollectedFile], counted: Mapping[str, FileStats], routes: _Routes
+) -> Iterator[tuple[str, str]]:
+    """Yield each topicStatus that lacks the last queues of its topic, with where it ends.
+
+    Its rows are sorted by broker and queue. One that lacks others, or has some more, is about a
+    topic that was changed in between, or that has logical queues. A later route may have queues
+    that the topic did not have yet.
+    """
+    for file in answers:
+        if file.arguments[0] != _STATUS:
+            continue
+        topic = file.arguments[1]
+        rows = {
+            (broker, int(queue))
+            for queue, _, broker in (
+                name.removeprefix(f"{topic} ").partition(" ")
+                for name in _witnessed(counted[file.name], END)
+            )
+        }
+        for route, routed in routes.get(topic, ()) if rows else ():
+            age_ms = _written_ms(file) - _written_ms(route)
+            if not 0 <= age_ms <= ROUND_MS or any(map(_may_be_cut, routed)):
+                continue
+            expected = sorted(_queues(routed), key=_in_order)
+            if expected[: len(rows)] == sorted(rows, key=_in_order) and len(expected) > len(rows):
+                broker, queue = expected[len(rows)]
+                yield file.name, f"{CUT_OFF}before {broker}:{queue}, which {route.name} has"
+
+
+def _witnessed(stats: FileStats, what: str) -> dict[str, int]:
+    return {
+        name.removeprefix(what): value
+        for name, ((_, value), *_) in stats.witnessed.items()
+        if name.startswith(what)
+    }
+
+
+def _written_ms(file: CollectedFile) -> int:
+    assert file.written_ms is not None
+    return file.written_ms
+
+
+def _may_be_cut(broker: str) -> bool:
+    return is_truncated(broker, BROKER_WIDTH)
+
+
+def _queues(routed: Mapping[str, int]) -> Iterator[_Row]:
+    for broker, queues in routed.items():
+        yield from ((broker, queue) for queue in range(queues))
+
+
+def _in_order(row: _Row) -> tuple[object, int]:
+    broker, queue = row
+    return java_string_key(broker), queue

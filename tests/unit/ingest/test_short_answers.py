@@ -1,0 +1,141 @@
+"""Answers that were cut at the end of a line, which only another answer of their round shows."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.ingest.named_dumps import AT, of_dumps
+
+STATUS_HEAD = f"{'#Broker Name':<32}  {'#QID':<4}  {'#Min Offset':<20}  {'#Max Offset':<20}    "
+BROKERS = ("b-one", "b-two")
+ROWS = [(broker, queue) for broker in BROKERS for queue in range(4)]
+
+
+def route(queues: int = 4) -> str:
+    datas = ",".join(
+        f'{{"brokerName":"{b}","perm":6,"readQueueNums":{queues},"writeQueueNums":2}}'
+        for b in BROKERS
+    )
+    brokers = ",".join(
+        f'{{"brokerAddrs":{{0:"10.9.0.{n}:10911"}},"brokerName":"{b}","cluster":"C"}}'
+        for n, b in enumerate(BROKERS)
+    )
+    return f'{{"brokerDatas":[{brokers}],"queueDatas":[{datas}]}}\n'
+
+
+def status(rows: list[tuple[str, int]]) -> str:
+    lines = [
+        f"{broker:<32}  {queue:<4}  {0:<20}  {7:<20}    2026-11-21 03:50:24,113"
+        for broker, queue in rows
+    ]
+    return "\n".join([STATUS_HEAD + "#Last Updated", *lines, ""])
+
+
+def cluster_list(brokers: tuple[str, ...]) -> str:
+    head = (
+        f"{'#Cluster Name':<22}  {'#Broker Name':<22}  {'#BID':<4}  {'#Addr':<22} {'#Version':<16}"
+    )
+    rows = [
+        f"{'C':<22}  {b:<22}  {'0':<4}  {f'10.9.0.{n}:10911':<22} {'V5_1_0':<16}"
+        for n, b in enumerate(brokers)
+    ]
+    return "\n".join([f"{head} #ACTIVATED", *(f"{row} true" for row in rows), ""])
+
+
+def not_read(tmp_path: Path, dumps: dict[str, str]) -> dict[str, str]:
+    rows = of_dumps(tmp_path, dumps, brokers="").tables["observed_facts"]
+    return {row["source"]: row["details"]["why"] for row in rows if row["kind"] == "NOT_READ"}
+
+
+@pytest.mark.parametrize("left", range(1, len(ROWS)))
+def test_a_topic_status_lacks_the_last_queues_of_its_route(left: int, tmp_path: Path) -> None:
+    name = f"{AT + 10}-topicStatus-T.txt"
+    cut = {f"{AT}-topicRoute-T.txt": route(), name: status(ROWS[:left])}
+    broker, queue = ROWS[left]
+    assert not_read(tmp_path, cut) == {
+        f"mqadmin/{name}": f"is cut off: it ends before {broker}:{queue}, which "
+        f"mqadmin/{AT}-topicRoute-T.txt has"
+    }
+
+
+@pytest.mark.parametrize(
+    ("status_ms", "rows"),
+    [
+        (10, ROWS),
+        # the topic had fewer queues before the route
+        (-10, ROWS[:5]),
+        # an hour later it may have fewer again
+        (3_600_000, ROWS[:5]),
+        # rows out of the middle: the topic was changed, or the text was edited
+        (10, [row for row in ROWS if row[1] != 1]),
+        (10, [("b-other", 0), *ROWS[:3]]),
+    ],
+)
+def test_a_topic_status_that_nothing_shows_as_cut(
+    status_ms: int, rows: list[tuple[str, int]], tmp_path: Path
+) -> None:
+    dumps = {
+        f"{AT}-topicRoute-T.txt": route(),
+        f"{AT + status_ms}-topicStatus-T.txt": status(rows),
+    }
+    assert not_read(tmp_path, dumps) == {}
+
+
+@pytest.mark.parametrize("after_ms", [-500, 500])
+def test_a_cluster_list_lacks_a_broker_of_a_route(after_ms: int, tmp_path: Path) -> None:
+    name = f"{AT + after_ms}-clusterList.txt"
+    cut = {f"{AT}-topicRoute-T.txt": route(), name: cluster_list(BROKERS[:1])}
+    assert not_read(tmp_path, cut) == {
+        f"mqadmin/{name}": "is cut off: it ends before b-two, which "
+        f"mqadmin/{AT}-topicRoute-T.txt has"
+    }
+    whole = {f"{AT}-topicRoute-T.txt": route(), name: cluster_list(BROKERS)}
+    assert not_read(tmp_path / "whole", whole) == {}
+
+
+def test_a_cluster_list_of_another_hour_lacks_nothing(tmp_path: Path) -> None:
+    dumps = {
+        f"{AT}-topicRoute-T.txt": route(),
+        f"{AT - 3_600_000}-clusterList.txt": cluster_list(BROKERS[:1]),
+        f"{AT}-clusterList.txt": cluster_list(BROKERS),
+    }
+    assert not_read(tmp_path, dumps) == {}
+
+
+def test_the_cut_part_is_in_rejected(tmp_path: Path) -> None:
+    name = f"{AT}-clusterList.txt"
+    cut = {f"{AT}-topicRoute-T.txt": route(), name: cluster_list(BROKERS[:1])}
+    done = of_dumps(tmp_path, cut, brokers="")
+    (row,) = done.tables["rejected"]
+    assert row["source"] == f"mqadmin/{name}"
+    assert row["issues"][0]["code"] == "UNPARSABLE_DOCUMENT"
+    assert "b-two" in row["issues"][0]["message"]
+
+
+CONFIG = [
+    "============10.9.0.1:10911============",
+    *(
+        f"{name:<50}=  {value}"
+        for name, value in (
+            ("brokerClusterName", "C"),
+            ("fileReservedTime", "72"),
+            ("brokerName", "b-one"),
+            ("brokerId", "0"),
+            ("slaveReadEnable", "false"),
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize("left", range(2, len(CONFIG) - 1))
+def test_a_config_without_what_every_broker_has_is_cut(left: int, tmp_path: Path) -> None:
+    name = f"{AT}-getBrokerConfig-b-one.txt"
+    text = "\n".join([*CONFIG[:left], ""])
+    (why,) = not_read(tmp_path, {name: text}).values() or [""]
+    assert why.startswith("is cut off: it ends before ")
+
+
+@pytest.mark.parametrize("end", ["\n\n", "\r\n\r\n", "\n", ""])
+def test_a_whole_config_may_lack_its_empty_line(end: str, tmp_path: Path) -> None:
+    text = "\r\n".join(CONFIG) if "\r" in end else "\n".join(CONFIG)
+    assert not not_read(tmp_path, {f"{AT}-getBrokerConfig-b-one.txt": text + (end or "\n")})
