@@ -89,15 +89,18 @@ def missing_of_groups(
 
 
 def by_reason(unknown: Iterable[MissingGroups]) -> dict[str, tuple[int, list[str]]]:
-    """Return by `missing_reason` the number of groups that lack something, and the first names."""
+    """Return by `missing_reason` the number of groups that lack something, and the first names,
+    with the brokers that were not asked about each.
+    """
     by_reason: dict[str, tuple[int, list[str]]] = {}
     for row in unknown:
         reason = missing_reason(row)
         if reason is not None:
             groups, names = by_reason.get(reason, (0, []))
+            lacking = f" ({', '.join(row['unasked'])})" if reason == UNASKED else ""
             by_reason[reason] = (
                 groups + row["groups"],
-                sorted([*names, *row["names"]])[:MAX_LISTED],
+                sorted([*names, *(f"{name}{lacking}" for name in row["names"])])[:MAX_LISTED],
             )
     return by_reason
 

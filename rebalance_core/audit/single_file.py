@@ -115,6 +115,16 @@ class Cached:
     messages: int
 
 
+@dataclass(frozen=True, slots=True)
+class CommitShown:
+    """The last commit of a queue in the file."""
+
+    topic: str
+    broker_name: str
+    queue_id: int
+    committed_offset: int
+
+
 @dataclass(frozen=True)
 class GroupShown:
     """The contents of a file about a group.
@@ -128,7 +138,7 @@ class GroupShown:
         with_clients: the answer has a column for the holders of queues.
         held: number of queues that a client reports as held; None: no client was queried.
         popped: number of queues that it reports as popped.
-        committed: queues with a commit in stores or logs.
+        commits: the last commit of each queue in stores or logs, in order.
         refusals: the refusals of requests, in order of time.
         held_back: the pulls that the client held back, by reason.
         cached: the unfinished messages that the client reports, by queue.
@@ -143,7 +153,7 @@ class GroupShown:
     with_clients: bool
     held: int | None
     popped: int
-    committed: int
+    commits: tuple[CommitShown, ...]
     refusals: tuple[Refusal, ...]
     held_back: tuple[HeldBack, ...]
     cached: tuple[Cached, ...]
@@ -178,7 +188,7 @@ def shown(group: GroupSnapshot) -> GroupShown:
         with_clients=any(flag(row["details"].get("with_clients")) for row in progress),
         held=len(group.facts["HELD_QUEUE"]) if asked and listed else None,
         popped=len(group.facts["POP_QUEUE"]),
-        committed=len({queue_of(row) for row in group.tables["committed_offsets"]}),
+        commits=tuple(_commits(group)),
         refusals=tuple(_refusals(group)),
         held_back=tuple(_held_back(group)),
         cached=tuple(_cached(group)),
@@ -192,6 +202,15 @@ def _queues(group: GroupSnapshot) -> Iterator[QueueShown]:
         end, commit = number(details["broker_offset"], 0), number(details["consumer_offset"], 0)
         client = row["client_id"] or details.get("client_ip") or None
         yield QueueShown(*queue, end, commit, end - commit, client)
+
+
+def _commits(group: GroupSnapshot) -> Iterator[CommitShown]:
+    last = {
+        queue_of(row): row["committed_offset"]
+        for row in sorted(group.tables["committed_offsets"], key=lambda row: row["observed_ms"])
+    }
+    for queue in sorted(last):
+        yield CommitShown(*queue, last[queue])
 
 
 def _refusals(group: GroupSnapshot) -> Iterator[Refusal]:

@@ -278,6 +278,11 @@ def _lines(pasted: PastedFile, shown: FileShown, shown_as: str) -> list[str]:
         texts += [text for group in shown.groups for text in _group_texts(group, pasted, whole)]
     else:
         texts.append(f"it names {len(shown.groups):,} groups")
+        committing = [group for group in shown.groups if group.commits]
+        if committing and not pasted.file.is_log:
+            texts += map(_commits_text, committing[:BROKERS_SHOWN])
+            more = len(committing) - BROKERS_SHOWN
+            texts += [f"and {more} more groups with commits (--json has all)"] * (more > 0)
     if not shown.record["facts"] and not pasted.file.is_log and shown.online and not shown.error:
         texts.append("it lists nothing")
     of_group = pasted.file.arguments[0:1] == (PROGRESS,) and pasted.file.group
@@ -367,8 +372,7 @@ def _cluster_texts(shown: FileShown) -> Iterator[str]:
 
 def _group_texts(group: "GroupShown", pasted: PastedFile, whole: bool) -> Iterator[str]:
     if pasted.file.kind != ADMIN:
-        committed = f", commits of {counted(group.committed, 'queue')}" * bool(group.committed)
-        yield f"group {group.consumer_group}{committed}"
+        yield _commits_text(group)
     if group.connections and pasted.file.arguments[0:1] == (MEMBERS,):
         ids = {connection.client_id for connection in group.connections}
         several = f" of {counted(len(ids), 'client id')}" * (len(ids) < len(group.connections))
@@ -403,6 +407,20 @@ def _group_texts(group: "GroupShown", pasted: PastedFile, whole: bool) -> Iterat
         yield f"{refusal.request} {refused} in {minutes} {span}: {refusal.reason}"
     if group.queues:
         yield from _queue_texts(group, "" if whole else " in the rows read")
+
+
+def _commits_text(group: "GroupShown") -> str:
+    """Return the group's name, and the last commits of its queues."""
+    if not group.commits:
+        return f"group {group.consumer_group}"
+    texts = [
+        f"{each.topic} {each.broker_name}:{each.queue_id} at {each.committed_offset}"
+        for each in group.commits[:QUEUES_SHOWN]
+    ]
+    more = len(group.commits) - QUEUES_SHOWN
+    also = f" and {more} more" if more > 0 else ""
+    number = counted(len(group.commits), "queue")
+    return f"group {group.consumer_group}, commits of {number}: {', '.join(texts)}{also}"
 
 
 def _queue_texts(group: "GroupShown", where: str) -> Iterator[str]:

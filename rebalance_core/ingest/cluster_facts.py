@@ -289,10 +289,12 @@ def _is_refused(stats: FileStats) -> bool:
 def _add_not_read(
     rows: FactRows, file: CollectedFile, details: Mapping[str, object], context: ClusterContext
 ) -> None:
-    """Add a file that was not read, unless it is a slave's, which adds nothing to its master's."""
+    """Add a file that was not read, unless it is a slave's whose master speaks at that time."""
     folder = context.folders.get(file.place) if file.name.startswith(BROKERS) else None
     if folder is not None and (folder.slave or not folder.authoritative):
-        return
+        at_ms = context.end_ms if file.written_ms is None else file.written_ms
+        if not folder.slave or not context.is_masterless(folder.broker_name, at_ms):
+            return
     what = file.arguments[0] if file.kind == ADMIN else FILE_NAMES.get(file.kind, STORE)
     broker = file.place if file.name.startswith(BROKERS) else None
     broker = broker if folder is None else folder.broker_name

@@ -9,6 +9,7 @@ from rebalance_core.ingest.collection import identify
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import Unread
 from rebalance_core.ingest.file_reader import FileReader, FileStats
+from rebalance_core.ingest.in_process import ingest_collection
 from tests.recordings.audited import audit_folder
 
 DATA = Path(__file__).parent / "data"
@@ -77,6 +78,40 @@ def test_each_cut_answer_is_counted_and_its_end_named(tmp_path: Path) -> None:
     assert of_lists.startswith("4 files of consumerConnection")
     assert of_lists.endswith("are cut off: the first ends before ConsumeFromWhere.")
     assert of_route.endswith("is cut off: it ends before its JSON does.")
+
+
+@pytest.mark.parametrize(
+    ("recording", "command", "missing"),
+    [
+        ("nightly", "clusterList", "before broker-c, which mqadmin/"),
+        ("broker-loss-4.9", "topicStatus-TRADE", "before mq-west:2, which mqadmin/"),
+        ("nightly", "consumerStatus-order-service", "before it states whether all subscribe"),
+        ("no-notices", "getBrokerConfig-broker-a", "before "),
+    ],
+)
+def test_an_answer_cut_at_the_end_of_a_line_is_named_by_what_it_lacks(
+    recording: str, command: str, missing: str, tmp_path: Path
+) -> None:
+    folder = copytree(DATA / recording / "collection", tmp_path / "collection")
+    newest = max(folder.glob(f"mqadmin/*-{command}.txt"))
+    rows = newest.read_text().splitlines(keepends=True)
+    ends = {"consumerStatus-order-service": 3, "getBrokerConfig-broker-a": len(rows) // 4}
+    newest.write_text("".join(rows[: ends.get(command, len(rows) - 1)]))
+    facts = ingest_collection(folder).tables["observed_facts"]
+    (cut,) = [row for row in facts if row["kind"] == "NOT_READ"]
+    assert cut["source"] == f"mqadmin/{newest.name}"
+    assert cut["details"]["why"].startswith(f"is cut off: it ends {missing}")
+
+
+def test_a_slaves_cut_store_counts_while_its_master_is_gone(tmp_path: Path) -> None:
+    folder = copytree(DATA / "slave-read" / "collection", tmp_path / "collection")
+    for copied in ("config-1795332917016", "config-1795332993566"):
+        store = folder / "brokers" / "broker-a-s" / copied / "consumerOffset.json"
+        store.write_text(store.read_text()[:200])
+    facts = ingest_collection(folder).tables["observed_facts"]
+    cut = [(row["broker_name"], row["source"]) for row in facts if row["kind"] == "NOT_READ"]
+    gone = "brokers/broker-a-s/config-1795332993566/consumerOffset.json"
+    assert cut == [("broker-a", gone)]
 
 
 def test_an_answer_without_a_time_is_named(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from rebalance_core.audit.cluster_snapshot import cluster_snapshot
 from rebalance_core.audit.completeness import find_incomplete, lost_kinds, unsure_findings
 from rebalance_core.audit.group_snapshot import AuditRun, Finding, facts_by_kind
-from rebalance_core.audit.incomplete_groups import missing_of_groups, missing_reason
+from rebalance_core.audit.incomplete_groups import by_reason, missing_of_groups, missing_reason
 from tests.unit.audit.group_rows import fact
 from tests.unit.audit.snapshots import judge_cluster
 
@@ -207,6 +207,13 @@ def test_groups_without_what_others_have_are_counted_in_one_finding() -> None:
     (row,) = missing_of_groups({str(missing_reason(verdict)): (1, ["g1"])}, compared=0)
     assert "1 online group whose live owners differ" in row["summary"]
     assert missing_of_groups({"NO_DUMP": (30, ["g1"])}, compared=0) == []
+
+
+def test_groups_that_a_broker_was_not_asked_about_have_its_name() -> None:
+    of_broker: Any = {"verdict": "EQUAL", "reason": "", "unasked": ["broker-c"], "dumps": 1}
+    rows: Any = [of_broker | {"groups": 2, "names": ["g1", "g2"]}]
+    (row,) = missing_of_groups(by_reason(rows), compared=2)
+    assert row["summary"].endswith("(consumerConnection -b): g1 (broker-c), g2 (broker-c).")
 
 
 def test_online_groups_without_a_dump_are_named_where_nothing_else_is_missing() -> None:

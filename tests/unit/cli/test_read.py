@@ -421,6 +421,15 @@ def test_stores_and_lists_of_topics_and_brokers(reading: Reading) -> None:
         0,
         True,
     )
+    assert "T the broker:0 at 1, T the broker:1 at 2" in text
+    many = ",".join(
+        f'"T@g{number}":{{{",".join(f"{q}:{q}" for q in range(9))}}}' for number in range(14)
+    )
+    code, text = reading.text(reading.file("consumerOffset.json", f'{{"offsetTable":{{{many}}}}}'))
+    assert "it names 14 groups" in text
+    assert "group g11, commits of 9 queues: T the broker:0 at 0, " in text
+    assert "T the broker:7 at 7 and 1 more" in text
+    assert "and 2 more groups with commits (--json has all)" in text
     code, text = reading.text(reading.file("any.json", offsets))
     assert (code, "a broker's consumerOffset.json" in text) == (0, True)
     code, text = reading.text(reading.file("config/consumerOffset.json", '{"offsetTable":{}}'))
