@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from rebalance_core.audit.dumps import holders_at_end, newest_of_queues, queue_of
-from rebalance_core.audit.group_snapshot import GroupSnapshot
+from rebalance_core.audit.dumps import holders_at_end, queue_of
+from rebalance_core.audit.group_snapshot import GroupSnapshot, grouped
 from rebalance_core.audit.offsets import BETWEEN_READS
 from rebalance_core.audit.subscriptions import all_known, is_broadcasting
 from rebalance_core.audit.topic_settings import configs, last_topics, readable_queues
@@ -94,24 +94,28 @@ class FullCache(NamedTuple):
 def stuck_in_cache(group: GroupSnapshot) -> dict[MessageQueue, FullCache]:
     """Return the queues whose end no file has, and whose holder's log shows a standstill by itself.
 
-    Its commits of the queue are equal, and between them it did not pull for as long as a standstill
-    takes, because its cache has messages beyond the commit: that shows what the end would show.
+    Its commits of the queue are equal, and at two times between them, as far apart as a standstill
+    takes, it did not pull because its cache had messages beyond the commit: that shows what the end
+    would show. An end from before, such as that of a topic's making, shows nothing of it.
     """
-    facts = _of_holders(group)
-    newest = newest_of_queues(facts)
+    controlled = grouped(_of_holders(group), queue_of)
     stuck = {}
-    for row in progress_rows(group) if newest else ():
-        waits_ms, seen_ms, fact = (
-            row["waits_since_ms"],
-            row["committed_ms"],
-            newest.get(queue_of(row)),
-        )
-        if fact is None or waits_ms is None or seen_ms is None or row["end_offset"] is not None:
+    for row in progress_rows(group) if controlled else ():
+        waits_ms, seen_ms = row["waits_since_ms"], row["committed_ms"]
+        if waits_ms is None or seen_ms is None or _end_not_seen(row) is None:
             continue
-        since_ms = max(waits_ms, fact["first_ms"])
-        until_ms = min(seen_ms, fact["last_ms"])
-        if row["reason"] == NO_END and until_ms - since_ms >= STANDSTILL_MS:
-            stuck[queue_of(row)] = FullCache(fact["client_id"], since_ms)
+        facts = [
+            fact
+            for fact in controlled.get(queue_of(row), ())
+            if fact["last_ms"] >= waits_ms and fact["first_ms"] <= seen_ms
+        ]
+        if not facts:
+            continue
+        since_ms = max(waits_ms, min(fact["first_ms"] for fact in facts))
+        until_ms = min(seen_ms, max(fact["last_ms"] for fact in facts))
+        if until_ms - since_ms >= STANDSTILL_MS:
+            newest = max(facts, key=lambda fact: fact["last_ms"])
+            stuck[queue_of(row)] = FullCache(newest["client_id"], since_ms)
     return stuck
 
 
@@ -231,9 +235,17 @@ def _of_quiet(group: GroupSnapshot, rows: Sequence[GroupQueueProgressRow]) -> Gr
     return GroupProgress(UNKNOWN, SEEN_ONCE)
 
 
+def _is_old(group: GroupSnapshot, end_ms: int | None) -> bool:
+    return end_ms is None or end_ms < group.run.end_ms - FALLING_MS
+
+
 def _are_empty(group: GroupSnapshot, rows: Sequence[GroupQueueProgressRow]) -> bool:
-    """Return whether every queue that the group may read is shown, and got no message ever."""
-    if not rows or any(row["end_offset"] != 0 for row in rows) or not all_known(group.members):
+    """Return whether every queue that the group may read is shown, and had got no message ever at
+    the end: a broker's log shows only that a queue was empty when its topic was made.
+    """
+    if not rows or not all_known(group.members):
+        return False
+    if any(row["end_offset"] != 0 or _is_old(group, row["end_ms"]) for row in rows):
         return False
     shown = {queue_of(row) for row in rows}
     for topic in last_topics(group):

@@ -44,6 +44,7 @@ from rebalance_core.audit.rewritten_ids import BY_ORDER
 from rebalance_core.audit.rules.group_settings import CONSUME_ENABLE, setting_at_end
 from rebalance_core.audit.subjects import COMMITTED, MEMBERS
 from rebalance_core.audit.subscriptions import is_broadcasting
+from rebalance_core.contracts.progress import END_BELOW_COMMIT
 from rebalance_core.model.failed_requests import PULL
 from rebalance_core.model.flow_control import COUNT, SIZE, SPAN
 from rebalance_core.model.group_settings import CLIENT_REBALANCE
@@ -115,7 +116,11 @@ def _stands_still(
 ) -> Finding:
     since_ms = min(since[queue_of(row)] for row in rows)
     seen_ms = max(row["committed_ms"] or 0 for row in rows)
-    known = [row["unread"] for row in rows if row["unread"] is not None]
+    known = [
+        row["unread"]
+        for row in rows
+        if row["unread"] is not None and row["reason"] != END_BELOW_COMMIT
+    ]
     unread = messages(sum(known)) if known else "messages"
     if 0 < len(known) < len(rows):
         unread = f"at least {unread}"

@@ -596,6 +596,26 @@ def test_a_full_cache_shows_a_standstill_where_no_file_has_the_end() -> None:
     assert progress_of(group).word == "STANDS_STILL"
 
 
+@pytest.mark.parametrize(
+    "facts",
+    [
+        [held_back(880)],
+        # clients log one refused pull of many
+        [held_back(320), held_back(880) | {"first_ms": ms(880)}],
+    ],
+)
+def test_the_end_of_a_topics_making_hides_no_standstill(facts: list[Row]) -> None:
+    commits = [commit(0, 40, at=100), commit(0, 70, at=300), commit(0, 70, at=900)]
+    group = held(commits, [end(0, 0, at=50)], facts=facts)
+    (one,) = findings_of(STILL, group)
+    assert "a member holds it (x): messages unread in T a:0 at 70" in one.summary
+    assert "unread" not in one.evidence
+    assert progress_of(group).word == "STANDS_STILL"
+    # one look at a full cache is a burst, perhaps
+    once = held(commits, [end(0, 0, at=50)], facts=facts[1:] or [held_back(320)])
+    assert findings_of(STILL, once) == []
+
+
 def test_unread_messages_are_at_least_those_of_the_queues_with_an_end() -> None:
     commits = [commit(n, 70, at=at) for n in range(2) for at in (300, 900)]
     ends = [end(1, 90, at=400), end(1, 290, at=900)]
@@ -736,6 +756,9 @@ def test_a_topic_without_a_message_is_idle_and_a_commit_above_the_end_is_not() -
         assert progress_of(held([], some, other=False)) == ("UNKNOWN", "NO_COMMIT")
     also = topic("U", read=1), join("y", "U")
     assert progress_of(held([], empty, *also, other=False)) == ("UNKNOWN", "NO_COMMIT")
+    # a log shows that the queues were empty when the topic was made, and nothing what came since
+    made = [end(0, 0, at=100), end(1, 0, at=100)]
+    assert progress_of(held([], made, other=False)) == ("UNKNOWN", "NO_COMMIT")
     above = held([commit(0, 900, at=900)], [end(0, 70, at=900)], other=False)
     assert progress_of(above) == ("UNKNOWN", "END_BELOW_COMMIT")
     flickers = held([commit(0, 100, at=900)], [end(0, 70, at=900)], other=False)
