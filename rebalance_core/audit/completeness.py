@@ -248,15 +248,18 @@ def files_not_read(rows: Iterable[NotReadFact]) -> Iterator[Finding]:
             subject = f"the {what} of {place} ({names})"
         else:
             subject = f"{plural(len(files), 'file')} of {what} ({names})"
+        single = bool(place) or len(files) == 1
         how = "cannot be read"
         if read == "cut":
-            how = "is cut off" if len(files) == 1 else "are cut off"
+            how = "is cut off" if single else "are cut off"
         elif set_apart_as:
-            how = "was left out" if place or len(files) == 1 else "were left out"
+            how = "was left out" if single else "were left out"
         elif details["understood"] != "0":
             part = f"({details['understood']} of {details['lines']} lines)"
             most = 2 * int(details["understood"]) > int(details["lines"])
-            how = f"was partly read {part}" if most else f"is mostly unreadable {part}"
+            partly = "was partly read" if single else "were partly read"
+            unreadable = "is mostly unreadable" if single else "are mostly unreadable"
+            how = f"{partly if most else unreadable} {part}"
         it = "it" if len(files) == 1 else "the first"
         why = f"; {it} begins {shown(details['first_line'])}" if read else f": {details['why']}"
         if read == "cut":

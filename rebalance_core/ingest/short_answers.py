@@ -66,7 +66,7 @@ def short_answers(
 
 def with_short_answers(
     stats: Iterable[FileStats], short: Mapping[str, str]
-) -> tuple[tuple[FileStats, ...], list[Unread]]:
+) -> tuple[list[FileStats], list[Unread]]:
     """Return the counts of the files with those of `short_answers` as cut off, and their refusals.
 
     Args:
@@ -85,7 +85,7 @@ def with_short_answers(
         for each in stats
         if each.name in short
     }
-    return tuple(cut.get(each.name, each) for each in stats), refusals
+    return [cut.get(each.name, each) for each in stats], refusals
 
 
 _Routes = Mapping[str, list[tuple[CollectedFile, dict[str, int]]]]

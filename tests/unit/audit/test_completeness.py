@@ -295,6 +295,12 @@ def test_dumps_that_state_nothing_are_named_once_a_command() -> None:
     ]
 
 
+def test_several_answers_that_were_partly_read() -> None:
+    rows = [not_read("clusterList", f"mqadmin/{n}", understood="8") for n in range(2)]
+    (text,) = summaries([*WHOLE, *rows], DUMPS)
+    assert text.startswith("2 files of clusterList (mqadmin/0, mqadmin/1) were partly read (8 of 9")
+
+
 def test_a_broker_whose_log_is_not_understood_is_missing() -> None:
     log = not_read("broker.log", "brokers/b/broker.log", "b", understood="2")
     run, (one,) = incomplete([*WHOLE, log], DUMPS)
