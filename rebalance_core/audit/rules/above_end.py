@@ -237,8 +237,9 @@ def _finding(
         and not any(_was_read(group, fact) for fact in sent)
         and all(number(fact["details"].get("given")) > 0 for fact in sent)
     )
+    follows = bool(anew) and not sent and _follows(group, falls, anew)
     severity: Severity = ERROR if above and group.members else WARNING
-    if not above and (expected or settled):
+    if not above and (expected or settled or follows):
         severity = INFO
     times = [ms for fall in falls.values() for ms in (fall.first_ms, fall.last_ms)]
     times += [ms for fact in sent for ms in (fact["first_ms"], fact["last_ms"])]
@@ -255,9 +256,18 @@ def _finding(
         broker_name=broker if len(places) == 1 else None,
         first_ms=min(times, default=None),
         last_ms=None if above else max(times, default=None),
-        remedy=SET_OFFSETS if anew else None,
+        remedy=FOLLOWED if follows and not above else SET_OFFSETS if anew else None,
         unknown=unknowns.answer_outdated(topic, broker) if outdated else None,
     )
+
+
+def _follows(group: GroupSnapshot, falls: Iterable[MessageQueue], anew: Mapping[str, int]) -> bool:
+    """Return whether the group has committed on each queue since its topic was deleted."""
+    last_ms: dict[MessageQueue, int] = {}
+    for row in group.tables["committed_offsets"]:
+        last_ms[queue_of(row)] = max(row["observed_ms"], last_ms.get(queue_of(row), 0))
+    since = [last_ms.get(queue, 0) > anew[queue.broker_name] for queue in falls]
+    return bool(since) and all(since)
 
 
 def _and_again(group: GroupSnapshot, places: Collection[TopicBroker]) -> str:
@@ -366,6 +376,11 @@ def _names(queues: Iterable[MessageQueue]) -> str:
 SET_OFFSETS = (
     "Reset the group's offsets for the topic (resetOffsetByTime). After you delete a topic, delete "
     "its groups' offsets before you create it again: 4.9 brokers keep them."
+)
+
+FOLLOWED = (
+    "Nothing: the group has committed below the new ends since. Find out whether it had read all "
+    "messages before the topic was deleted."
 )
 
 RULE = Rule(

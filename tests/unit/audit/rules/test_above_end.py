@@ -63,6 +63,15 @@ def test_a_topic_that_was_deleted_and_made_again_on_all_brokers_is_one_finding()
     assert "store lost" not in one.summary
     (gone,) = findings_of("TOPIC_GONE", group)
     assert one.evidence["deleted_from"] == gone.evidence["deleted_from"]
+    assert one.severity == "ERROR"
+    # a group that has read on since has nothing to reset
+    read_on = [
+        commit(0, offset, at=at, broker=b) for b in "ab" for offset, at in ((4_990, 290), (12, 890))
+    ]
+    (one,) = findings_of(RULE, snapshot_of(*anew, commits=read_on, ends=ends))
+    assert (one.severity, (one.remedy or "").split(":")[0]) == ("INFO", "Nothing")
+    (one,) = findings_of(RULE, snapshot_of(*anew, commits=read_on[:3], ends=ends))
+    assert one.severity == "WARNING", "of b, nothing shows a commit since"
     # what fell before is no consequence of the deletion
     earlier = [end(0, high, at=at, broker="a") for high, at in ((5_000, 300), (12, 400))]
     (one,) = findings_of(RULE, snapshot_of(*anew, commits=commits[:1], ends=earlier))
