@@ -256,7 +256,7 @@ class PartialAudit:
         """Yield the rows of the ledger in their written form, and count them.
 
         Args:
-            made: rows of the ledger and of `REPLAYED`.
+            made: rows of the ledger and of `engine.replayed.REPLAYED`.
             salt: the salt of the names that replace client ids; None to write the ids.
         """
         for name, rows in made:
@@ -291,7 +291,8 @@ class AuditPass:
         group_findings: GroupFindings,
         progress: Callable[[int, int], object] | None = None,
     ) -> LedgerRows:
-        """Yield the rows of all ledger tables, names encoded (`ledger_pass`), and of `REPLAYED`.
+        """Yield the rows of all ledger tables, names encoded (`ledger_pass`), and of
+        `engine.replayed.REPLAYED`.
 
         Memory: the tables, and the ledger of groups with `ROWS_AT_ONCE` input rows in total.
 

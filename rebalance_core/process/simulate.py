@@ -141,8 +141,8 @@ class LedgerTask:
         giants: The parts of divided groups, by bucket.
         engine: See `EngineOptions`.
         options: The simulation's options.
-        wanted: The tables to yield, from the ledger and `REPLAYED`; besides these, only ``epochs``
-            and ``rejected`` are made, for the facts.
+        wanted: The tables to yield, from the ledger and `engine.replayed.REPLAYED`; besides these,
+            only ``epochs`` and ``rejected`` are made, for the facts.
         names_encoded: As in `bucket_pass`.
         state_end_ms: As in `bucket_pass`.
         progress: Called with the numbers of finished groups and of all groups.
