@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,12 @@ def write(folder: Path, name: str, text: str) -> str:
 def test_the_defaults_are_complete_and_the_example_repeats_them() -> None:
     assert resolve_settings() == resolve_settings([str(EXAMPLE)])
     assert all(key.rpartition(".")[2] in EXAMPLE.read_text("utf-8") for key in SETTING_KEYS)
+
+
+def test_every_setting_is_read() -> None:
+    code = (path.read_text("utf-8") for path in (TREE / "rebalance_core").rglob("*.py"))
+    attributes = {name for text in code for name in re.findall(r"\.(\w+)", text)}
+    assert [key for key in SETTING_KEYS if key.rpartition(".")[2] not in attributes] == []
 
 
 def test_a_later_source_wins(tmp_path: Path) -> None:
