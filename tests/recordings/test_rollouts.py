@@ -1,5 +1,6 @@
 """Recorded rolling restarts against a thousand futures each, from their tables and their plans."""
 
+import numpy as np
 import pytest
 
 from rebalance_core.timing.timeline_builder import build_timeline
@@ -12,7 +13,14 @@ from tests.recordings.rollouts.compared import (
     likely,
     rank_correlation,
 )
-from tests.recordings.rollouts.runs import NAMES, OVERLOADED, Given, recorded
+from tests.recordings.rollouts.runs import (
+    NAMES,
+    OVERLOADED,
+    POD_NAMES,
+    Given,
+    recorded,
+    start_ups_ms,
+)
 
 pytestmark = [pytest.mark.conformance, pytest.mark.timeout(1_200)]
 
@@ -45,7 +53,7 @@ def test_what_was_seen_is_among_the_futures(given: Given, group: str, figure: st
 
 
 LIKELY_OF_28 = {"read_again": 22, "orphan_queue_seconds": 23, "finish_ms": 16}
-"""Loaded hosts (12 of the 14 runs had a load of 20 and more on two cores) account for most others:
+"""Hosts account for most others (12 of the 14 runs had a load of 20 and more on two cores):
 docs/fidelity.md.
 """
 
@@ -54,6 +62,21 @@ def test_most_figures_lie_between_5_and_95_percent_of_the_futures_of_the_plan() 
     inside = likely(Given.PLAN)
     assert {of for _, of in inside.values()} == {28}
     assert all(inside[figure][0] >= least for figure, least in LIKELY_OF_28.items()), inside
+
+
+def test_runs_differ_in_the_time_of_start_more_than_their_members() -> None:
+    """Whole hosts start fast or slowly, which futures, whose members draw apart, do not."""
+    runs = [np.log(taken) for name in (*NAMES, *POD_NAMES) if (taken := start_ups_ms(name))]
+    medians = np.exp([np.median(run) for run in runs])
+    assert len(runs) == 12
+    assert (round(medians.min()), round(medians.max())) == (57, 2939)
+    sizes, members = np.array([len(run) for run in runs]), np.concatenate(runs)
+    # one-way analysis of variance, for runs of different sizes
+    squares = sum(len(run) * (run.mean() - members.mean()) ** 2 for run in runs)
+    within = sum(((run - run.mean()) ** 2).sum() for run in runs) / (len(members) - len(runs))
+    size = (len(members) - (sizes**2).sum() / len(members)) / (len(runs) - 1)
+    between = (squares / (len(runs) - 1) - within) / size
+    assert round(100 * between / (between + within)) == 66
 
 
 @pytest.mark.parametrize("given", Given)

@@ -174,6 +174,27 @@ def _times_ms(plan: str, members: int, draw: int) -> Iterator[tuple[int, int]]:
             yield end_ms, at_ms + (0 if surge else DOWN_MS) + start_up_ms()
 
 
+def start_ups_ms(name: str) -> list[int]:
+    """Return how long each ``start()`` of a run took, by its nominal call; empty where the plan
+    does not state when it was called.
+    """
+    taken: list[int] = []
+    for run in recorded(name):
+        joins = sorted(
+            event.event_ms - run.from_ms
+            for event in run.history.events
+            if event.event_type == events.CONSUMER_JOIN and event.event_ms >= run.from_ms
+        )
+        if run.plan in _AT_MS:
+            called = [at + (0 if run.plan == "P5" else DOWN_MS) for at in _AT_MS[run.plan]]
+        elif run.plan in PACES and run.plan not in LATE_MS:
+            called = sorted(turn.join_ms - LEAD_MS for turn in PACES[run.plan].turns(len(joins)))
+        else:
+            continue
+        taken += [join - call for join, call in zip(joins, called, strict=True)]
+    return taken
+
+
 def _slot(event: Event) -> str:
     """Whose place a process has; the recorder names channels ``slot.number``."""
     assert event.channel_id is not None
