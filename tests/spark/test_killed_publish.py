@@ -51,11 +51,12 @@ class Publisher:
 
     def __init__(self, folder: Path, *words: object) -> None:
         command = [sys.executable, "-m", "tests.spark.publishing_child", str(folder)]
-        with (folder / "stderr.txt").open("w") as errors:
+        with (folder / "stderr.txt").open("a") as errors:
             self.process = subprocess.Popen(
                 [*command, *map(str, words)],
                 cwd=TREE,
                 env=os.environ | {"PYTHONPATH": str(TREE)},
+                stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 text=True,
@@ -63,6 +64,12 @@ class Publisher:
             )
         self._watch = threading.Timer(SECONDS, self.kill)
         self._watch.start()
+
+    def go(self) -> None:
+        """Let it look and publish."""
+        assert self.process.stdin is not None
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
 
     def line(self) -> str:
         """The next line that it prints; empty at its end."""
@@ -78,8 +85,9 @@ class Publisher:
             while True:
                 os.killpg(self.process.pid, 0)
                 time.sleep(0.1)
-        assert self.process.stdout is not None
-        self.process.stdout.close()
+        for stream in (self.process.stdin, self.process.stdout):
+            assert stream is not None
+            stream.close()
 
 
 @pytest.mark.slow
@@ -99,8 +107,12 @@ def test_readers_see_the_old_night_or_the_new_one(tmp_path: Path) -> None:
     }
     words = ("killed", *runs.values())
     draw, took, seen = random.Random(SEED), 0.0, list[str]()
+    following = Publisher(tmp_path, *words)
     for turn in range(KILLS + 2):
-        child = Publisher(tmp_path, *words)
+        child, last = following, turn == KILLS + 1
+        child.go()
+        if not last:  # its session starts meanwhile
+            following = Publisher(tmp_path, *words)
         shown = json.loads(child.line() or "null")
         assert shown is not None, f"{turn}: it died by itself, see {tmp_path}/stderr.txt"
         found = {table: counts for table, counts in shown.items() if counts and table != "runs"}
