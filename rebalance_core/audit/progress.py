@@ -94,9 +94,11 @@ class FullCache(NamedTuple):
 def stuck_in_cache(group: GroupSnapshot) -> dict[MessageQueue, FullCache]:
     """Return the queues whose end no file has, and whose holder's log shows a standstill by itself.
 
-    Its commits of the queue are equal, and at two times between them, as far apart as a standstill
-    takes, it did not pull because its cache had messages beyond the commit: that shows what the end
-    would show. An end from before, such as that of a topic's making, shows nothing of it.
+    Its commits of the queue are equal. Between them its cache was full, so that it did not pull,
+    and was so again, in time or after the last commit, at least as much later as a standstill
+    takes: messages wait beyond the commit. A fact that begins before the first commit counts with
+    its last line only, as its others may be older, too. An older end, such as that of a new topic,
+    does not show whether messages wait.
     """
     controlled = grouped(_of_holders(group), queue_of)
     stuck = {}
@@ -111,9 +113,10 @@ def stuck_in_cache(group: GroupSnapshot) -> dict[MessageQueue, FullCache]:
         ]
         if not facts:
             continue
-        since_ms = max(waits_ms, min(fact["first_ms"] for fact in facts))
-        until_ms = min(seen_ms, max(fact["last_ms"] for fact in facts))
-        if until_ms - since_ms >= STANDSTILL_MS:
+        times = [fact["first_ms"] for fact in facts if fact["first_ms"] >= waits_ms]
+        times += [min(fact["last_ms"], seen_ms) for fact in facts]
+        since_ms = min(times)
+        if max(times) - since_ms >= STANDSTILL_MS:
             newest = max(facts, key=lambda fact: fact["last_ms"])
             stuck[queue_of(row)] = FullCache(newest["client_id"], since_ms)
     return stuck

@@ -66,7 +66,7 @@ from rebalance_core.ingest.parse.offset_stores import (
     parse_consumer_order_info_json,
     parse_local_offset_json,
 )
-from rebalance_core.ingest.parse.server_config import parse_server_config
+from rebalance_core.ingest.parse.server_config import parse_broker_config, parse_server_config
 from rebalance_core.ingest.parse.server_logs import (
     ProxyClock,
     parse_namesrv_line,
@@ -127,7 +127,7 @@ ADMIN_PARSERS: dict[str, DocumentParser] = {
     "exportConfigs": parse_export,
     "metadata": parse_export,
     "metrics": parse_export,
-    "getBrokerConfig": parse_server_config,
+    "getBrokerConfig": parse_broker_config,
     "getNamesrvConfig": parse_server_config,
     "setConsumeMode": parse_other,
     "statsAll": parse_other,
@@ -330,7 +330,7 @@ class FileStats:
     line_bytes: int = field(default=0, compare=False)
     """For a log that is read in splits, the bytes of its lines including line ends."""
     codes: dict[str, int] = field(default_factory=dict)
-    """Refused lines and the refusal of the file, by code."""
+    """Refused lines and the refusal of the file, by code: first that of `partial` or `why`."""
     why: str = ""
     """The message of the first refusal."""
     first_line: str = ""
@@ -391,7 +391,7 @@ class FileStats:
 
     @property
     def code(self) -> str:
-        """The code of the first refusal; empty: there is none."""
+        """The code of `partial`, else of `why`; empty: nothing was refused."""
         return next(iter(self.codes), "")
 
     def step_back(self, position: int, before: str, after: str) -> None:
@@ -903,8 +903,10 @@ class FileReader:
         first = next((piece.raw for piece in results if isinstance(piece, Unread)), "")
         self.stats.first_line = first.strip().partition("\n")[0][:FIRST_LINE_LIMIT]
         refused = [p for p in results if isinstance(p, Unread) and p.code != STRAY_LINE]
-        cut = (piece.message for piece in refused if piece.code == UNPARSABLE_DOCUMENT)
-        self.stats.partial = next(cut, refused[0].message if refused else "")
+        cut = [piece for piece in refused if piece.code == UNPARSABLE_DOCUMENT]
+        for decisive in (cut or refused)[:1]:
+            self.stats.partial = decisive.message
+            self.stats.codes = {decisive.code: 0, **self.stats.codes}
         if self.file.kind == collection.ADMIN:
             self.stats.looks_like = looks_like(text)
         yield from self._addressed(results, 0)

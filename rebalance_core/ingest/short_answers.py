@@ -6,8 +6,8 @@ text was cut at the end of a line, only a topicRoute shows it.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Collection as AnyCollection
-from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from rebalance_core.ingest.collection import ADMIN, CLUSTER_LIST, CollectedFile
@@ -16,10 +16,12 @@ from rebalance_core.ingest.file_reader import END, LISTED, MOST_WITNESSES, ROUTE
 from rebalance_core.ingest.parse.column_names import is_truncated
 from rebalance_core.ingest.parse.topic_status import BROKER_WIDTH
 from rebalance_core.model.queue import java_string_key
-from rebalance_core.model.times import MINUTE_MS
+from rebalance_core.model.times import BROKER_EXPIRY_MS, CHANNEL_SCAN_MS, MINUTE_MS
 
 ROUND_MS = 10 * MINUTE_MS
 """Answers of one round are at most this far apart; a round asks about thousands of topics."""
+_EXPIRY_MS = BROKER_EXPIRY_MS + CHANNEL_SCAN_MS
+"""Name servers list a broker this long after it went (RouteInfoManager.scanNotActiveBroker)."""
 
 _STATUS, _ROUTE = "topicStatus", "topicRoute"
 _Row = tuple[str, int]
@@ -30,7 +32,7 @@ def short_answers(
     files: Iterable[CollectedFile],
     stats: Iterable[FileStats],
     brokers: AnyCollection[str],
-    turns: AnyCollection[int],
+    turns: Callable[[Iterable[str]], set[int]],
 ) -> dict[str, str]:
     """Return where each answer ends that lacks rows which a topicRoute of its round has, by file.
 
@@ -40,7 +42,7 @@ def short_answers(
         files: of the collection.
         stats: how each was understood.
         brokers: the brokers that routes have in the cluster of the collection.
-        turns: when brokers came or went.
+        turns: returns when queues of topics came or went, with a topic or with a broker.
     """
     counted = {each.name: each for each in stats}
     whole = [
@@ -59,8 +61,8 @@ def short_answers(
             routed = _witnessed(counted[file.name], ROUTED)
             routes.setdefault(file.arguments[1], []).append((file, routed))
     return {
-        **dict(_short_lists(whole, counted, routes, brokers, turns)),
-        **dict(_short_statuses(whole, counted, routes)),
+        **dict(_short_lists(whole, counted, routes, brokers, turns(()))),
+        **dict(_short_statuses(whole, counted, routes, turns)),
     }
 
 
@@ -80,7 +82,7 @@ def with_short_answers(
             partial=short[each.name],
             why=each.why or short[each.name],
             rejected=each.rejected + 1,
-            codes={**each.codes, UNPARSABLE_DOCUMENT: each.codes.get(UNPARSABLE_DOCUMENT, 0) + 1},
+            codes={UNPARSABLE_DOCUMENT: 1, **each.codes},
         )
         for each in stats
         if each.name in short
@@ -98,29 +100,36 @@ def _short_lists(
     brokers: AnyCollection[str],
     turns: AnyCollection[int],
 ) -> Iterator[tuple[str, str]]:
-    """Yield each clusterList that lacks a broker, with where it ends."""
+    """Yield each clusterList that lacks a broker of the nearest route, with where it ends."""
     for file in answers:
         listed = _witnessed(counted[file.name], LISTED)
         if file.arguments[0] != CLUSTER_LIST or not listed:
             continue
-        for of_topic in routes.values():
-            for route, routed in of_topic:
-                missing = sorted({*brokers} & routed.keys() - listed.keys(), key=java_string_key)
-                first_ms, last_ms = sorted((_written_ms(file), _written_ms(route)))
-                if not missing or last_ms > first_ms + ROUND_MS:
-                    continue
-                if not any(first_ms - MINUTE_MS <= turn_ms <= last_ms for turn_ms in turns):
-                    yield file.name, f"{CUT_OFF}before {missing[0]}, which {route.name} has"
+        at_ms = _written_ms(file)
+        nearest = min(
+            (route for of_topic in routes.values() for route in of_topic),
+            key=lambda route: abs(_written_ms(route[0]) - at_ms),
+            default=None,
+        )
+        if nearest is None:
+            continue
+        route, routed = nearest
+        missing = sorted({*brokers} & routed.keys() - listed.keys(), key=java_string_key)
+        if missing and _of_one_state(file, route, turns):
+            yield file.name, f"{CUT_OFF}before {missing[0]}, which {route.name} has"
 
 
 def _short_statuses(
-    answers: Iterable[CollectedFile], counted: Mapping[str, FileStats], routes: _Routes
+    answers: Iterable[CollectedFile],
+    counted: Mapping[str, FileStats],
+    routes: _Routes,
+    turns: Callable[[Iterable[str]], set[int]],
 ) -> Iterator[tuple[str, str]]:
     """Yield each topicStatus that lacks the last queues of its topic, with where it ends.
 
     Its rows are sorted by broker and queue. One that lacks others, or has some more, is about a
-    topic that was changed in between, or that has logical queues. A later route may have queues
-    that the topic did not have yet.
+    topic that was changed in between, or that has logical queues. Only the newest route from before
+    counts, as a later one may have queues that the topic did not have yet.
     """
     for file in answers:
         if file.arguments[0] != _STATUS:
@@ -133,14 +142,25 @@ def _short_statuses(
                 for name in _witnessed(counted[file.name], END)
             )
         }
-        for route, routed in routes.get(topic, ()) if rows else ():
-            age_ms = _written_ms(file) - _written_ms(route)
-            if not 0 <= age_ms <= ROUND_MS or any(map(_may_be_cut, routed)):
-                continue
-            expected = sorted(_queues(routed), key=_in_order)
-            if expected[: len(rows)] == sorted(rows, key=_in_order) and len(expected) > len(rows):
-                broker, queue = expected[len(rows)]
-                yield file.name, f"{CUT_OFF}before {broker}:{queue}, which {route.name} has"
+        earlier = [
+            route for route in routes.get(topic, ()) if _written_ms(route[0]) <= _written_ms(file)
+        ]
+        if not rows or not earlier:
+            continue
+        route, routed = max(earlier, key=lambda route: _written_ms(route[0]))
+        if any(map(_may_be_cut, routed)) or not _of_one_state(file, route, turns({topic})):
+            continue
+        expected = sorted(_queues(routed), key=_in_order)
+        if expected[: len(rows)] == sorted(rows, key=_in_order) and len(expected) > len(rows):
+            broker, queue = expected[len(rows)]
+            yield file.name, f"{CUT_OFF}before {broker}:{queue}, which {route.name} has"
+
+
+def _of_one_state(one: CollectedFile, other: CollectedFile, turns: AnyCollection[int]) -> bool:
+    """Return whether both are of one round, and no queue or broker came or went in between."""
+    first_ms, last_ms = sorted((_written_ms(one), _written_ms(other)))
+    turned = any(first_ms - _EXPIRY_MS <= turn_ms <= last_ms for turn_ms in turns)
+    return last_ms - first_ms <= ROUND_MS and not turned
 
 
 def _witnessed(stats: FileStats, what: str) -> dict[str, int]:

@@ -261,13 +261,27 @@ def _finding(
     )
 
 
-def _follows(group: GroupSnapshot, falls: Iterable[MessageQueue], anew: Mapping[str, int]) -> bool:
-    """Return whether the group has committed on each queue since its topic was deleted."""
-    last_ms: dict[MessageQueue, int] = {}
-    for row in group.tables["committed_offsets"]:
-        last_ms[queue_of(row)] = max(row["observed_ms"], last_ms.get(queue_of(row), 0))
-    since = [last_ms.get(queue, 0) > anew[queue.broker_name] for queue in falls]
-    return bool(since) and all(since)
+def _follows(
+    group: GroupSnapshot,
+    falls: Mapping[MessageQueue, EndOffsetFall],
+    anew: Mapping[str, int],
+) -> bool:
+    """Return whether the group has committed on each queue since its topic was deleted.
+
+    A later file may show the commit from before, or a higher one. A lower one is from after; where
+    no file has one from before, that is one at or below the end that fell.
+    """
+    before = {queue: fall.low + 1 for queue, fall in falls.items()}
+    since: dict[MessageQueue, int] = {}
+    for row in sorted(group.tables["committed_offsets"], key=lambda row: row["observed_ms"]):
+        queue, offset = queue_of(row), row["committed_offset"]
+        if queue not in falls:
+            continue
+        if row["observed_ms"] <= anew[queue.broker_name]:
+            before[queue] = offset
+        else:
+            since[queue] = min(offset, since.get(queue, offset))
+    return bool(falls) and all(queue in since and since[queue] < before[queue] for queue in falls)
 
 
 def _and_again(group: GroupSnapshot, places: Collection[TopicBroker]) -> str:

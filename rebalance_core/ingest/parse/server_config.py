@@ -1,5 +1,7 @@
 """``mqadmin getBrokerConfig`` and ``getNamesrvConfig``: the settings of servers that run."""
 
+from collections.abc import Iterable
+
 from rebalance_core.ingest import fact
 from rebalance_core.ingest.fact import Fact, Unread, Unreadable
 from rebalance_core.ingest.parse.broker_log import RETENTION
@@ -27,6 +29,8 @@ SETTINGS = (
 )
 """The properties that are read, out of several hundred."""
 _OF_EVERY_BROKER = ("brokerName", "brokerId", RETENTION)
+_OF_NAME_SERVERS = "kvConfigPath "
+"""A property of every name server, and of no broker (NamesrvConfig)."""
 
 
 _RULE = "============"
@@ -39,8 +43,22 @@ _NO_MASTER = "NO_MASTER"
 """CommandUtil.NO_MASTER_PLACEHOLDER: replaces the address of a missing master."""
 
 
-def parse_server_config(text: str, source: str) -> list[Fact | Unread]:
+def parse_broker_config(text: str, source: str) -> list[Fact | Unread]:
+    """Read an answer of getBrokerConfig, which also shows whether it was cut off.
+
+    A pasted answer may be that of name servers.
+    """
+    needed = () if _OF_NAME_SERVERS in text else _OF_EVERY_BROKER
+    return parse_server_config(text, source, needed)
+
+
+def parse_server_config(text: str, source: str, needed: Iterable[str] = ()) -> list[Fact | Unread]:
     """Read the output of one run.
+
+    Args:
+        text: the output.
+        source: its file.
+        needed: the properties without which the last server's answer was cut off.
 
     Facts:
         server_settings: a broker or name server that answered: address, and settings, those of
@@ -71,7 +89,7 @@ def parse_server_config(text: str, source: str) -> list[Fact | Unread]:
     # GetBrokerConfigCommand prints an empty line after each broker, in every release
     ended = is_partial(results) or text.replace("\r", "").endswith("\n\n")
     if settings is not None and has_properties and not ended:
-        missing = [name for name in _OF_EVERY_BROKER if name not in settings]
+        missing = [name for name in needed if name not in settings]
         results += [cut_off(source, output.lines, name) for name in missing[:1]]
     return [*results, *output.others]
 

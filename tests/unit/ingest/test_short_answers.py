@@ -1,9 +1,14 @@
 """Answers that were cut at the end of a line, which only another answer of their round shows."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from rebalance_core.ingest.collection import open_collection
+from rebalance_core.ingest.fact import Fact
+from rebalance_core.ingest.parse.server_config import parse_broker_config
+from rebalance_core.ingest.short_answers import short_answers
 from tests.unit.ingest.named_dumps import AT, of_dumps
 
 STATUS_HEAD = f"{'#Broker Name':<32}  {'#QID':<4}  {'#Min Offset':<20}  {'#Max Offset':<20}    "
@@ -11,16 +16,16 @@ BROKERS = ("b-one", "b-two")
 ROWS = [(broker, queue) for broker in BROKERS for queue in range(4)]
 
 
-def route(queues: int = 4) -> str:
+def route(queues: int = 4, brokers: tuple[str, ...] = BROKERS) -> str:
     datas = ",".join(
         f'{{"brokerName":"{b}","perm":6,"readQueueNums":{queues},"writeQueueNums":2}}'
-        for b in BROKERS
+        for b in brokers
     )
-    brokers = ",".join(
+    addresses = ",".join(
         f'{{"brokerAddrs":{{0:"10.9.0.{n}:10911"}},"brokerName":"{b}","cluster":"C"}}'
-        for n, b in enumerate(BROKERS)
+        for n, b in enumerate(brokers)
     )
-    return f'{{"brokerDatas":[{brokers}],"queueDatas":[{datas}]}}\n'
+    return f'{{"brokerDatas":[{addresses}],"queueDatas":[{datas}]}}\n'
 
 
 def status(rows: list[tuple[str, int]]) -> str:
@@ -81,6 +86,64 @@ def test_a_topic_status_that_nothing_shows_as_cut(
     assert not_read(tmp_path, dumps) == {}
 
 
+def test_the_newest_route_before_a_topic_status_counts_alone(tmp_path: Path) -> None:
+    dumps = {
+        f"{AT}-topicRoute-T.txt": route(),
+        f"{AT + 300_000}-topicRoute-T.txt": route(brokers=BROKERS[:1]),
+        f"{AT + 301_000}-topicStatus-T.txt": status(ROWS[:4]),
+    }
+    assert not_read(tmp_path, dumps) == {}
+
+
+def test_the_last_broker_may_have_fewer_queues_than_before(tmp_path: Path) -> None:
+    now = route().replace(
+        '"b-two","perm":6,"readQueueNums":4', '"b-two","perm":6,"readQueueNums":2'
+    )
+    assert now != route()
+    dumps = {
+        f"{AT}-topicRoute-T.txt": route(),
+        f"{AT + 300_000}-topicRoute-T.txt": now,
+        f"{AT + 300_500}-topicStatus-T.txt": status(ROWS[:6]),
+    }
+    assert not_read(tmp_path, dumps) == {}
+
+
+@pytest.mark.parametrize(("turn_ms", "cut"), [(2_000, 0), (-10_000, 0), (-200_000, 1)])
+def test_answers_around_a_turn_are_not_compared(turn_ms: int, cut: int, tmp_path: Path) -> None:
+    dumps = {
+        f"{AT}-topicRoute-T.txt": route(),
+        f"{AT + 3_000}-topicStatus-T.txt": status(ROWS[:4]),
+    }
+    done = of_dumps(tmp_path, dumps, brokers="")
+    stats = [replace(each, partial="") for each in done.stats]
+    files = open_collection(tmp_path).files
+    short = short_answers(files, stats, BROKERS, lambda _: {AT + turn_ms})
+    assert len(short) == cut
+
+
+def test_a_cluster_list_is_compared_with_the_nearest_route(tmp_path: Path) -> None:
+    dumps = {
+        f"{AT}-topicRoute-T.txt": route(),
+        f"{AT + 400_000}-topicRoute-U.txt": route(brokers=BROKERS[:1]),
+        f"{AT + 401_000}-clusterList.txt": cluster_list(BROKERS[:1]),
+    }
+    assert not_read(tmp_path, dumps) == {}
+
+
+@pytest.mark.parametrize("left", [4, 6])
+def test_a_cut_answer_below_a_line_of_the_shell_has_the_code_of_its_reason(
+    left: int, tmp_path: Path
+) -> None:
+    name = f"{AT + 10}-topicStatus-T.txt"
+    cut = {f"{AT}-topicRoute-T.txt": route(), name: f"$ mqadmin topicStatus\n{status(ROWS[:left])}"}
+    rows = of_dumps(tmp_path, cut, brokers="").tables["observed_facts"]
+    (row,) = (row for row in rows if row["kind"] == "NOT_READ")
+    assert (row["details"]["code"], row["details"]["why"][:10]) == (
+        "UNPARSABLE_DOCUMENT",
+        "is cut off",
+    )
+
+
 @pytest.mark.parametrize("after_ms", [-500, 500])
 def test_a_cluster_list_lacks_a_broker_of_a_route(after_ms: int, tmp_path: Path) -> None:
     name = f"{AT + after_ms}-clusterList.txt"
@@ -139,3 +202,20 @@ def test_a_config_without_what_every_broker_has_is_cut(left: int, tmp_path: Path
 def test_a_whole_config_may_lack_its_empty_line(end: str, tmp_path: Path) -> None:
     text = "\r\n".join(CONFIG) if "\r" in end else "\n".join(CONFIG)
     assert not not_read(tmp_path, {f"{AT}-getBrokerConfig-b-one.txt": text + (end or "\n")})
+
+
+NAMESRV_CONFIG = "\n".join(
+    [
+        "============10.9.0.9:9876============",
+        f"{'rocketmqHome':<50}=  /home/rocketmq",
+        f"{'kvConfigPath':<50}=  /home/rocketmq/namesrv/kvConfig.json",
+        f"{'orderMessageEnable':<50}=  false",
+        "",
+    ]
+)
+
+
+def test_a_config_of_a_name_server_has_no_name_of_a_broker(tmp_path: Path) -> None:
+    assert not_read(tmp_path, {f"{AT}-getNamesrvConfig.txt": NAMESRV_CONFIG}) == {}
+    # `read` takes a pasted one for that of a broker
+    assert all(isinstance(piece, Fact) for piece in parse_broker_config(NAMESRV_CONFIG, "f"))

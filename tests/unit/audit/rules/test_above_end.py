@@ -1,9 +1,12 @@
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from rebalance_core.audit.confidence import borne_out
 from rebalance_core.audit.group_snapshot import GroupSnapshot
 from rebalance_core.audit.rules import rules_by_id
+from rebalance_core.audit.rules.above_end import SET_OFFSETS
 from rebalance_core.model.events import MASTER_DOWN, MASTER_UP, TOPIC_DELETED
 from tests.unit.audit.snapshots import (
     Row,
@@ -77,6 +80,32 @@ def test_a_topic_that_was_deleted_and_made_again_on_all_brokers_is_one_finding()
     (one,) = findings_of(RULE, snapshot_of(*anew, commits=commits[:1], ends=earlier))
     assert one.broker_name == "a"
     assert "store lost or topic recreated" in one.summary
+
+
+@pytest.mark.parametrize("happened", [(), (leave("x", 200),)])
+@pytest.mark.parametrize(
+    ("commits", "severity"),
+    [
+        # a later store has the commit from before
+        (((4_990, 290), (4_990, 890)), "WARNING"),
+        # the group may have committed between the first store and the deletion
+        (((4_990, 290), (4_995, 890)), "WARNING"),
+        (((4_990, 890),), "WARNING"),
+        (((4_990, 290), (700, 890)), "INFO"),
+        (((4_990, 290), (10, 620), (6_000, 890)), "INFO"),
+        (((10, 890),), "INFO"),
+    ],
+)
+def test_only_a_commit_that_fell_is_from_after_the_deletion(
+    happened: tuple[Any, ...], commits: tuple[tuple[int, int], ...], severity: str
+) -> None:
+    deleted = event(TOPIC_DELETED, 500, topic="T", broker_name="a")
+    anew = topic(read=1), join("x"), deleted, topic(at=540, read=1), *happened
+    ends = [end(0, high, at=at) for high, at in ((5_000, 300), (12, 600), (9_000, 900))]
+    group = snapshot_of(*anew, commits=[commit(0, o, at=at) for o, at in commits], ends=ends)
+    (one,) = findings_of(RULE, group)
+    assert one.severity == severity
+    assert (one.remedy == SET_OFFSETS) == (severity == "WARNING")
 
 
 def test_where_the_broker_sends_the_group_follows_from_its_log_else_from_its_version() -> None:

@@ -616,6 +616,15 @@ def test_the_end_of_a_topics_making_hides_no_standstill(facts: list[Row]) -> Non
     assert findings_of(STILL, once) == []
 
 
+def test_a_fact_of_a_whole_night_shows_the_cache_at_its_end_alone() -> None:
+    """Its other lines may be older than the commit that has not moved."""
+    commits = [commit(0, 40, at=100), commit(0, 70, at=300), commit(0, 70, at=900)]
+    night = held_back(880) | {"first_ms": ms(110)}
+    assert findings_of(STILL, held(commits, [], facts=[night])) == []
+    (one,) = findings_of(STILL, held(commits, [], facts=[night, held_back(320)]))
+    assert one.first_ms == ms(310)
+
+
 def test_unread_messages_are_at_least_those_of_the_queues_with_an_end() -> None:
     commits = [commit(n, 70, at=at) for n in range(2) for at in (300, 900)]
     ends = [end(1, 90, at=400), end(1, 290, at=900)]
