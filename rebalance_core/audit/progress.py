@@ -96,9 +96,9 @@ def stuck_in_cache(group: GroupSnapshot) -> dict[MessageQueue, FullCache]:
 
     Its commits of the queue are equal. Between them its cache was full, so that it did not pull,
     and was so again, in time or after the last commit, at least as much later as a standstill
-    takes: messages wait beyond the commit. A fact that begins before the first commit counts with
-    its last line only, as its others may be older, too. An older end, such as that of a new topic,
-    does not show whether messages wait.
+    takes: messages wait beyond the commit. Of a fact that begins before the first commit was made,
+    at most OFFSET_PERSIST_MS before it was seen, only the last line counts: the others may be
+    older, too. An older end, such as that of a new topic, does not show whether messages wait.
     """
     controlled = grouped(_of_holders(group), queue_of)
     stuck = {}
@@ -113,7 +113,8 @@ def stuck_in_cache(group: GroupSnapshot) -> dict[MessageQueue, FullCache]:
         ]
         if not facts:
             continue
-        times = [fact["first_ms"] for fact in facts if fact["first_ms"] >= waits_ms]
+        made_ms = waits_ms - OFFSET_PERSIST_MS
+        times = [max(ms, waits_ms) for fact in facts if (ms := fact["first_ms"]) >= made_ms]
         times += [min(fact["last_ms"], seen_ms) for fact in facts]
         since_ms = min(times)
         if max(times) - since_ms >= STANDSTILL_MS:

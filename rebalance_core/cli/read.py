@@ -65,6 +65,8 @@ WIDTH = 100
 LARGEST_PASTE = 4 * 1024**2
 """The largest file, in bytes, that is searched for several answers."""
 GROUPS_SHOWN, QUEUES_SHOWN, FINDINGS_SHOWN, BROKERS_SHOWN = 3, 8, 5, 12
+COMMITTING_SHOWN = 12
+"""Of so many groups of a file with more than `GROUPS_SHOWN`, the commits are printed."""
 _KINDS = {
     BROKER_LOG: "a broker's log",
     LOCK_LOG: "a broker's lock.log",
@@ -280,8 +282,8 @@ def _lines(pasted: PastedFile, shown: FileShown, shown_as: str) -> list[str]:
         texts.append(f"it names {len(shown.groups):,} groups")
         committing = [group for group in shown.groups if group.commits]
         if committing and not pasted.file.is_log:
-            texts += map(_commits_text, committing[:BROKERS_SHOWN])
-            more = len(committing) - BROKERS_SHOWN
+            texts += map(_commits_text, committing[:COMMITTING_SHOWN])
+            more = len(committing) - COMMITTING_SHOWN
             texts += [f"and {more} more groups with commits (--json has all)"] * (more > 0)
     if not shown.record["facts"] and not pasted.file.is_log and shown.online and not shown.error:
         texts.append("it lists nothing")

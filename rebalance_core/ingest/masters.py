@@ -369,9 +369,8 @@ def _registered_turns(ordered: list[ClusterEvidence], replicas: Replicas) -> Ite
                 registry.lost = False
                 yield MasterTurn(name, at_ms, False, source)
             elif registry.lost and name in replicas.lone_slaves:
-                yield MasterTurn(
-                    name, at_ms, True, source
-                )  # it was alone before its master registered
+                # it was alone before its master registered
+                yield MasterTurn(name, at_ms, True, source)
 
 
 def _in_registry(piece: ClusterEvidence, replicas: Replicas) -> str | None:

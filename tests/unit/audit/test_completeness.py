@@ -5,14 +5,24 @@ from typing import Any
 import pytest
 
 from rebalance_core.audit.cluster_snapshot import cluster_snapshot
-from rebalance_core.audit.completeness import find_incomplete, lost_kinds, unsure_findings
+from rebalance_core.audit.completeness import (
+    _IF_SET_APART,
+    find_incomplete,
+    lost_kinds,
+    unsure_findings,
+)
 from rebalance_core.audit.group_snapshot import AuditRun, Finding, facts_by_kind
 from rebalance_core.audit.incomplete_groups import by_reason, missing_of_groups, missing_reason
+from rebalance_core.ingest.fact import SET_APART
 from tests.unit.audit.group_rows import fact
 from tests.unit.audit.snapshots import judge_cluster
 
 HOUR = 3_600_000
 END = 100 * HOUR
+
+
+def test_each_code_of_a_file_set_apart_has_a_remedy() -> None:
+    assert _IF_SET_APART.keys() == SET_APART
 
 
 def broker_files(name: str, at_ms: int = END) -> list[Any]:
