@@ -915,8 +915,8 @@ class FileReader:
         yield from printed_stores(self.file, results, self.brokers)
 
     def _note_answer(self, text: str, results: list[Fact | Unread]) -> None:
-        """Record an answer that shows an active client or group, with the time and how long it can
-        stay the same.
+        """Record a list of members, or an answer that shows an active client or group, with the
+        time and how long it can stay the same.
         """
         active_ms, same_ms = 0, PULL_SHOWN_MS
         for fact in answers(results):
@@ -930,7 +930,7 @@ class FileReader:
                 and fact.values["total"] > 0
             ):
                 active_ms, same_ms = self.file.written_ms or 0, RATE_SHOWN_MS
-        if active_ms:
+        if active_ms or self.file.arguments[:1] == (collection.MEMBERS,):
             digest = sha256(" ".join(text.split()).encode("utf-8", "replace")).hexdigest()
             self.stats.witness(f"{ANSWER}{digest}", active_ms, same_ms)
 

@@ -1,4 +1,5 @@
-"""Lists of members (consumerConnection), and stores of offsets, of other clusters or environments.
+"""Lists of members (consumerConnection), and stores of offsets, of other clusters or environments,
+and lists that are older than their names state.
 
 Another environment may have the same brokers and groups, and another cluster other groups: the
 clients in its lists are none that a log of this collection names. By itself this may be a log that
@@ -10,6 +11,9 @@ begins late. A list belongs to others if, moreover,
 * it shares clients with such a list.
 
 A consumerOffset.json belongs to others if no log or other store has any of its groups or topics.
+
+A list with the text of an earlier one, which has the port of each connection, is that one if by the
+broker's log a listed client left in between, or another one came.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,8 +29,9 @@ from rebalance_core.ingest.collection import (
     CollectedFile,
     Collection,
 )
-from rebalance_core.ingest.fact import OTHER_CLUSTER, Unreadable
+from rebalance_core.ingest.fact import OLD_ANSWER, OTHER_CLUSTER, Unreadable
 from rebalance_core.ingest.file_reader import (
+    ANSWER,
     BEGUN,
     CLOSED,
     COMMIT,
@@ -49,8 +54,8 @@ that dates the list may be wrong."""
 
 
 def foreign_files(collection: Collection, stats: Iterable[FileStats]) -> dict[str, Unreadable]:
-    """Return why each list of members and consumerOffset.json of others is one, by file; none
-    while a log may name more than were noted of it.
+    """Return why each list of members and consumerOffset.json of others, and each old list, is one,
+    by file; none while a log may name more than were noted of it.
 
     Args:
         collection: the files.
@@ -60,7 +65,8 @@ def foreign_files(collection: Collection, stats: Iterable[FileStats]) -> dict[st
     if any(len(log.witnessed) >= MOST_WITNESSES for log in understood.logs):
         return {}
     why = _foreign_lists(understood) | _foreign_offsets(understood)
-    return {name: Unreadable(OTHER_CLUSTER, message) for name, message in why.items()}
+    old = {name: Unreadable(OLD_ANSWER, message) for name, message in _old_lists(understood)}
+    return old | {name: Unreadable(OTHER_CLUSTER, message) for name, message in why.items()}
 
 
 @dataclass(frozen=True)
@@ -111,6 +117,23 @@ def _foreign_lists(understood: _Understood) -> dict[str, str]:
                 f"{group} or its topics"
             )
     return of_others | _with_clients_of(of_others, unnamed)
+
+
+def _old_lists(understood: _Understood) -> Iterator[tuple[str, str]]:
+    """Yield each list that repeats an earlier one after its members had changed, and the reason."""
+    files = understood.files
+    lists = [s for s in understood.stats if _is_list(files[s.name]) and any(s.members())]
+    dated = [(files[s.name].written_ms or 0, s) for s in lists if files[s.name].written_ms]
+    members: _LoggedMembers | None = None
+    first: dict[str, tuple[int, str]] = {}
+    for at_ms, each in sorted(dated, key=lambda pair: (pair[0], pair[1].name)):
+        for text in (name for name in each.witnessed if name.startswith(ANSWER)):
+            since_ms, earlier = first.setdefault(text, (at_ms, each.name))
+            if earlier == each.name:
+                continue
+            members = members or _LoggedMembers.of(understood.logs, files)
+            if change := members.changed(each, since_ms, at_ms):
+                yield each.name, f"it repeats {earlier}, and {change}"
 
 
 def _with_clients_of(
@@ -225,6 +248,22 @@ class _LoggedMembers:
             for client_id, changes in sorted(self.changes.get((broker, group), {}).items()):
                 if at_ms is not None and self._is_steady(broker, sorted(changes), at_ms):
                     return f"according to {self.sources[broker]}, {client_id} was connected then"
+        return ""
+
+    def changed(self, each: FileStats, since_ms: int, at_ms: int) -> str:
+        """Return which client of a list left, or which other one came, since then and stayed so
+        until it was made; empty if no log shows any.
+        """
+        listed = _listed(each)
+        asked = [name.split(" ")[1:] for name in each.witnessed if name.startswith(LIST)]
+        for group, broker in asked:
+            for client_id, changes in sorted(self.changes.get((broker, group), {}).items()):
+                last_ms, turn = max(
+                    (one for one in changes if one[0] <= at_ms + STEADY_MS), default=(0, 0)
+                )
+                if since_ms < last_ms <= at_ms - STEADY_MS and (turn < 0) == (client_id in listed):
+                    came = "left" if turn < 0 else "came"
+                    return f"according to {self.sources[broker]}, {client_id} {came} in between"
         return ""
 
     def _is_steady(self, place: str, changes: list[tuple[int, int]], at_ms: int) -> bool:

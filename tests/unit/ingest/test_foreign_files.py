@@ -15,7 +15,15 @@ from rebalance_core.ingest.collection import (
     Collection,
 )
 from rebalance_core.ingest.collection_settings import CollectionSettings
-from rebalance_core.ingest.file_reader import LIST, MEMBER, QUEUES, SUBSCRIBED, UP, FileStats
+from rebalance_core.ingest.file_reader import (
+    ANSWER,
+    LIST,
+    MEMBER,
+    QUEUES,
+    SUBSCRIBED,
+    UP,
+    FileStats,
+)
 from rebalance_core.ingest.foreign_files import foreign_files
 from rebalance_core.storage.place import place_of
 from tests.recordings.audited import audit_folder
@@ -44,6 +52,7 @@ def listing(*client_ids: str, group: str = "g", topic: str = "T") -> FileStats:
     for client_id in client_ids:
         stats.witness(f"{MEMBER}{group} {client_id}", 0, 1)
     stats.witness(f"{SUBSCRIBED}{topic}", 0, 1)
+    stats.witness(f"{ANSWER}{client_ids}", 0, 0)
     return stats
 
 
@@ -54,7 +63,12 @@ def store(*topics: str) -> FileStats:
     return stats
 
 
-def found(*stats: FileStats, answered: str = "", more: FileStats | None = None) -> dict[str, str]:
+def found(
+    *stats: FileStats,
+    answered: str = "",
+    more: FileStats | None = None,
+    code: str = "OTHER_CLUSTER",
+) -> dict[str, str]:
     asked = CollectedFile(LISTED, ADMIN, "", 0, AT_MS, ("consumerConnection", "g-a"))
     files = [CollectedFile(LOG, BROKER_LOG, "a"), CollectedFile(STORE, TOPICS, "a"), asked]
     if more is not None:
@@ -65,7 +79,7 @@ def found(*stats: FileStats, answered: str = "", more: FileStats | None = None) 
         files.append(replace(asked, name=f"mqadmin/2-{answered}", arguments=status))
     root, settings = place_of("nowhere"), CollectionSettings("c", brokers=("a",))
     why = foreign_files(Collection(root, settings, tuple(files), ()), stats)
-    assert {refusal.code for refusal in why.values()} <= {"OTHER_CLUSTER"}
+    assert {refusal.code for refusal in why.values()} <= {code}
     return {name: refusal.message for name, refusal in why.items()}
 
 
@@ -101,6 +115,27 @@ def test_a_list_is_of_others_with_one_that_lists_the_same() -> None:
 )
 def test_a_log_may_not_name_a_client_that_came_before_it(logged: FileStats) -> None:
     assert found(logged, listing("10.9.0.1@7#1")) == {}
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ((CLIENT, 640, -1), f"{CLIENT} left"),
+        (("10.0.0.2@7#1", 640, 1), "10.0.0.2@7#1 came"),
+        ((CLIENT, 590, -1), None),  # before the first list, by a clock that may be off
+        ((CLIENT, 690, -1), None),  # about when the later list was made
+        (("10.0.0.2@7#1", 640, -1), None),  # it was not listed before either
+    ],
+)
+def test_a_list_that_repeats_an_earlier_one_although_its_members_changed_is_that_one(
+    change: tuple[str, int, int], why: str | None
+) -> None:
+    logged = log((CLIENT, 100, 1), change)
+    why = f"it repeats {LISTED}, and according to {LOG}, {why} in between" if why else None
+    shown = found(logged, listing(CLIENT), more=listing(CLIENT), code="OLD_ANSWER")
+    assert shown == ({MORE: why} if why else {})
+    other = found(logged, listing(CLIENT), more=listing(CLIENT, "10.0.0.3@7#1"), code="OLD_ANSWER")
+    assert other == {}
 
 
 def test_a_list_is_of_others_if_the_brokers_know_neither_its_group_nor_its_topics() -> None:
