@@ -4,6 +4,7 @@ import csv
 import io
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 from tests.degraded.files import NOTHING, SETTINGS, Draw, Files, host_of
@@ -116,7 +117,9 @@ def syslog(files: Files, rng: Draw) -> str:
         lines = []
         for line in files.text(path).splitlines(keepends=True):
             if head := HEAD.match(line):
-                at = datetime.strptime(head[1].decode(), FORMAT) + timedelta(seconds=1)  # noqa: DTZ007
+                with suppress(ValueError):  # another damage has changed the date
+                    own = datetime.strptime(head[1].decode(), FORMAT)  # noqa: DTZ007 (no zone)
+                    at = own + timedelta(seconds=1)
             stamp = f"{at:%b} {at.day:2} {at:%H:%M:%S} mq-1 rocketmq[1234]: "
             stamp_new = f"<134>1 {at:%Y-%m-%dT%H:%M:%S}.120000+08:00 mq-1 rocketmq 1234 - - "
             lines.append((stamp_new if new else stamp).encode() + line)

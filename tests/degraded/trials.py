@@ -28,6 +28,7 @@ FAILURES = (
     "not mute",
     "changed",
     "ended",
+    "crashed",
 )
 CASES, FAULTS = 0.2, 0.35
 """Shares of trials: with a case; with a recording in which faults are planted."""
@@ -93,8 +94,16 @@ class Trial:
 
 
 def run_chosen(chosen: Chosen) -> Trial:
-    """Run a trial in a worker, which imports this module and no ``__main__``."""
-    return run_trial(*chosen)
+    """Run a trial in a worker, which imports this module and no ``__main__``.
+
+    One that raises has failed, and the lane goes on.
+    """
+    try:
+        return run_trial(*chosen)
+    except Exception as error:
+        seed, subject, kind = chosen
+        wrong = [("crashed", f"{type(error).__name__}: {error}")]
+        return Trial(seed, subject or "", (kind,) if kind else (), kind, wrong=wrong)
 
 
 def run_trial(seed: int, subject: str | None = None, kind: str | None = None) -> Trial:
