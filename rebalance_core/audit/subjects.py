@@ -253,11 +253,13 @@ def _strategies(group: GroupSnapshot, _: Finding) -> Timelines:
 def _topics(group: GroupSnapshot, finding: Finding) -> Timelines:
     """Yield how the group's topics are set up, by the logs since a store or dump shows them.
 
-    A broker that may be down or up again changes the queues that members share. If a log begins
-    too late, another file that shows the topic may have the missing facts.
+    A broker that may be up again changes the queues that members share; one with slaves keeps its
+    queues while its master is gone. If a log begins too late, another file that shows the topic may
+    have the missing facts.
     """
     run, end_ms = group.run, end_of(group)
-    yield from _masters_back(group, finding)
+    for broker in sorted(group_brokers(group) & run.stops.keys() - run.slaves):
+        yield run.stops[broker]
     topics = {(row["topic"], row["broker_name"]): row for row in group.tables["topics"]}
     unlisted = {*shown_pairs(group) - topics.keys(), *_grown(group, topics)}
     if unlisted and run.coverage.known:

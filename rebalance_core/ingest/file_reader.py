@@ -80,7 +80,7 @@ from rebalance_core.ingest.parse.zones import ReadAt
 from rebalance_core.ingest.store_copies import FILE_BITS, copied_store, printed_stores
 from rebalance_core.model.queue import RETRY_TOPIC_PREFIX, is_retry_topic
 from rebalance_core.model.timeline import Timeline
-from rebalance_core.model.times import MINUTE_MS, SECOND_MS
+from rebalance_core.model.times import MINUTE_MS
 
 if TYPE_CHECKING:
     from rebalance_core.ingest.evidence_types import DatingFact
@@ -167,14 +167,8 @@ offset was committed, with its group, topic, queue id and broker, of a store its
 changed; a topic came to have this many queues to read on a broker, has or had them; a queue's
 messages end there, with its topic, queue id and broker; a dump named after a group has the name or
 retry topic of a group, with both groups; a dump has the client id of the client that answered; an
-answer as a whole, with when its client last pulled or popped, or its group got messages, and how
-long such an answer can stay the same; clusterList has a broker; a topicRoute has a broker with this
-many queues.
-"""
-PULL_SHOWN_MS, RATE_SHOWN_MS = 40 * SECOND_MS, 2 * MINUTE_MS
-"""How long answers of consumerStatus and consumerProgress can stay the same while a client pulls:
-the client gives up a pull that waits after 30 s; the broker's rate is that of the last minute, and
-is renewed every 10 s.
+answer as a whole, with when its client last pulled or popped, or a list of members; clusterList has
+a broker; a topicRoute has a broker with this many queues.
 """
 MOST_WITNESSES = 2_000
 
@@ -915,24 +909,16 @@ class FileReader:
         yield from printed_stores(self.file, results, self.brokers)
 
     def _note_answer(self, text: str, results: list[Fact | Unread]) -> None:
-        """Record a list of members, or an answer that shows an active client or group, with the
-        time and how long it can stay the same.
-        """
-        active_ms, same_ms = 0, PULL_SHOWN_MS
+        """Record a list of members, or a client's answer with the time of its last pull or pop."""
+        active_ms = 0
         for fact in answers(results):
             if fact.kind == "client_queue":
                 active_ms = max(fact.values["last_pull_ms"], active_ms)
             elif fact.kind == "client_pop_queue":
                 active_ms = max(fact.values["last_pop_ms"], active_ms)
-            elif (
-                fact.kind == "progress_total"
-                and fact.values["name"] == "consume_tps"
-                and fact.values["total"] > 0
-            ):
-                active_ms, same_ms = self.file.written_ms or 0, RATE_SHOWN_MS
         if active_ms or self.file.arguments[:1] == (collection.MEMBERS,):
             digest = sha256(" ".join(text.split()).encode("utf-8", "replace")).hexdigest()
-            self.stats.witness(f"{ANSWER}{digest}", active_ms, same_ms)
+            self.stats.witness(f"{ANSWER}{digest}", active_ms, 0)
 
     def _of_client(self, text: str, results: list[Fact | Unread]) -> list[Fact | Unread]:
         """Return running info if its text, or otherwise the file's name, identifies the client."""

@@ -11,7 +11,7 @@ from rebalance_core.ingest.file_reader import FileStats
 
 LEAST_ADDRESSES = 3
 """This many hashed addresses do not share a network."""
-MANY, MOSTLY = 5, 0.72
+MANY, MOSTLY = 5, 0.75
 """Some of this many hashes share a network by chance, and most do not."""
 _ADDRESS = re.compile(
     r"(172(?=\.(?:1[6-9]|2\d|3[01])\.)|\d{1,3}\.\d{1,3})\.\d{1,3}\.\d{1,3}(?:\.\d{1,3})?"

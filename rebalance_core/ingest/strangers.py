@@ -148,28 +148,27 @@ def _of_other_clients(
 
 
 # A client notes the time of each pull or pop, also of one that waits at the broker (15 s by
-# default) or is put off because its cache is full. A group that gets messages moves its offsets. So
-# an answer with the text of an earlier one that showed this is that one: otherwise the client or
-# the group would have stopped at that moment.
+# default) or is put off because its cache is full. An answer with the text of one a minute earlier
+# that showed a live client is that one: otherwise the client would have stopped at that moment.
 def _repeated(
     answers: Iterable[FileStats], files: Iterable[CollectedFile]
 ) -> dict[str, Unreadable]:
-    """Return why each answer is an earlier one, by file."""
-    written_ms = {f.name: f.written_ms for f in files if f.written_ms is not None}
-    arguments = {f.name: f.arguments for f in files}
-    first: dict[tuple[tuple[str, ...], str], str] = {}
+    """Return why each client's answer is an earlier one, by file."""
+    of_clients = {f.name: f for f in files if f.written_ms is not None and f.arguments[2:]}
+    written_ms = {name: file.written_ms or 0 for name, file in of_clients.items()}
+    first: dict[tuple[str, str], str] = {}
     why: dict[str, Unreadable] = {}
-    dated = [answer for answer in answers if answer.name in written_ms]
+    dated = [answer for answer in answers if answer.name in of_clients]
     for answer in sorted(dated, key=lambda answer: written_ms[answer.name]):
-        for text, ((active_ms, same_ms), *_) in answer.witnessed.items():
+        for text, ((pulled_ms, _), *_) in answer.witnessed.items():
             if not text.startswith(ANSWER):
                 continue
-            earlier = first.setdefault((arguments[answer.name], text), answer.name)
-            was_active = active_ms > written_ms[earlier] - MINUTE_MS
-            if was_active and written_ms[answer.name] - written_ms[earlier] > same_ms:
-                nothing = "no pull of the client" if arguments[earlier][2:] else "no offset of it"
+            client = of_clients[answer.name].arguments[2]
+            earlier = first.setdefault((client, text), answer.name)
+            was_live = pulled_ms > written_ms[earlier] - MINUTE_MS
+            if was_live and written_ms[answer.name] - written_ms[earlier] > MINUTE_MS:
                 why[answer.name] = Unreadable(
-                    OLD_ANSWER, f"it repeats {earlier}: {nothing} is newer"
+                    OLD_ANSWER, f"it repeats {earlier}: no pull of the client is newer"
                 )
     return why
 

@@ -227,7 +227,7 @@ def _back_unheard(
 def _starts(
     ordered: Iterable[ClusterEvidence],
 ) -> Iterator[BrokerBootedPiece | BrokerStartingPiece]:
-    """Yield by time the line of each start that succeeded, and the first one of a last start whose
+    """Yield the line of each start that succeeded, then the first one of each last start whose
     success its log does not have.
     """
     last: dict[str, BrokerStartingPiece] = {}

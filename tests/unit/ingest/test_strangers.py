@@ -1,7 +1,6 @@
 """Files of another broker in a broker's folder."""
 
 import gzip
-import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -227,28 +226,6 @@ def test_a_client_s_answer_that_repeats_an_earlier_one_is_set_apart(tmp_path: Pa
     rounds[0].rename(stopped)
     (rounds[-1] / name).write_bytes((stopped / name).read_bytes())
     assert not misnamed(folder)
-
-
-def test_progress_that_repeats_earlier_progress_while_messages_arrive_is_set_apart(
-    tmp_path: Path,
-) -> None:
-    folder = copied(tmp_path)
-    text = next((folder / "mqadmin").glob("*-consumerProgress-order-service.txt")).read_text()
-    idle, busy = (re.sub("Consume TPS: .*", f"Consume TPS: {tps}", text) for tps in ("0.00", "1.5"))
-    for other in (folder / "mqadmin").glob("*-consumerProgress-order-service.txt"):
-        other.unlink()
-    asked_ms = int(min((folder / "mqadmin").iterdir()).name[:13])
-    name = "mqadmin/{}-consumerProgress-order-service.txt"
-    first, again, late = (name.format(asked_ms + ms) for ms in (0, 60_000, 180_000))
-    for answers, repeated in (
-        ((busy, busy, busy), {late}),
-        ((idle, idle, idle), set()),  # no message arrives
-        ((busy, busy, busy.replace("1.5", "1.6")), set()),
-    ):
-        for path, answer in zip((first, again, late), answers, strict=True):
-            (folder / path).write_text(answer)
-        reason = f"it repeats {first}: no offset of it is newer"
-        assert misnamed(folder) == {path.partition("-")[2]: reason for path in repeated}
 
 
 def test_the_refusal_of_another_group_s_list_is_set_apart(tmp_path: Path) -> None:
