@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from rebalance_core.audit.completeness import is_unsure
 from rebalance_core.model.verdicts import (
     BEHIND,
     FALLS_BEHIND,
@@ -64,14 +65,16 @@ def health_of(verdict: Verdict, progress: Progress, findings: Iterable[FindingsB
     """Return the health of a group at the end of the audited period.
 
     The comparison with predicted owners does not count, but accepted findings do. OK and IDLE are
-    returned only if owners could be compared.
+    returned only if owners could be compared, and no finding that decides the health is INFO only
+    because evidence is missing.
 
     Args:
         verdict: the comparison's verdict.
         progress: the group's progress.
         findings: the group's rows.
     """
-    rules = {row["rule_id"] for row in findings if row["severity"] != INFO}
+    rows = list(findings)
+    rules = {row["rule_id"] for row in rows if row["severity"] != INFO}
     if verdict == OFFLINE:
         return UNKNOWN if _RUNNING in rules else OFFLINE
     shown = next((word for word, of_word in _BY_RULES if rules & of_word), None)
@@ -81,6 +84,7 @@ def health_of(verdict: Verdict, progress: Progress, findings: Iterable[FindingsB
         return STALLED
     if progress == FALLS_BEHIND:
         return BEHIND
-    if verdict == UNKNOWN or progress == UNKNOWN:
+    unsure = {row["rule_id"] for row in rows if is_unsure(row)}
+    if UNKNOWN in (verdict, progress) or any(unsure & of_word for _, of_word in _BY_RULES):
         return UNKNOWN
     return IDLE if progress == IDLE else OK

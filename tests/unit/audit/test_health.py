@@ -12,7 +12,7 @@ from tests.unit.audit.snapshots import commit, end, join, leave, snapshot_of, to
 
 
 def finding(rule_id: str, severity: str = "WARNING") -> Any:
-    return {"rule_id": rule_id, "severity": severity}
+    return {"rule_id": rule_id, "severity": severity, "evidence": {}}
 
 
 @pytest.mark.parametrize(
@@ -40,6 +40,13 @@ def test_the_gravest_word_counts(
 
 def test_what_is_only_possible_does_not_count() -> None:
     assert health_of("EQUAL", "MOVES", [finding("ORPHAN_QUEUES", "INFO")]) == "OK"
+
+
+@pytest.mark.parametrize("progress", ["MOVES", "IDLE"])
+def test_what_only_missing_evidence_makes_info_leaves_it_unknown(progress: Progress) -> None:
+    unsure = {"evidence": {"not_covered": "NOT_COVERED"}}
+    assert health_of("EQUAL", progress, [finding("ORPHAN_QUEUES", "INFO") | unsure]) == "UNKNOWN"
+    assert health_of("EQUAL", progress, [finding("IDLE_MEMBER", "INFO") | unsure]) != "UNKNOWN"
 
 
 def test_every_rule_that_counts_exists() -> None:
