@@ -46,11 +46,15 @@ from rebalance_core.ingest.file_reader import (
 )
 from rebalance_core.ingest.stored_names import StoredNames, stored_names
 from rebalance_core.model.queue import is_retry_topic
-from rebalance_core.model.times import MINUTE_MS
+from rebalance_core.model.times import MINUTE_MS, SECOND_MS
 
 STEADY_MS = MINUTE_MS
 """A member must be unchanged this long before and after a list that lacks it, because the clock
 that dates the list may be wrong."""
+
+AT_ONCE_MS = 10 * SECOND_MS
+"""A broker lists who joined, and no longer who left, at once, and a greater difference between its
+clock and the one that dates the list would be noticed (`clock_offsets`)."""
 
 
 def foreign_files(collection: Collection, stats: Iterable[FileStats]) -> dict[str, Unreadable]:
@@ -65,7 +69,9 @@ def foreign_files(collection: Collection, stats: Iterable[FileStats]) -> dict[st
     if any(len(log.witnessed) >= MOST_WITNESSES for log in understood.logs):
         return {}
     why = _foreign_lists(understood) | _foreign_offsets(understood)
-    old = {name: Unreadable(OLD_ANSWER, message) for name, message in _old_lists(understood)}
+    old = {
+        name: Unreadable(OLD_ANSWER, message) for name, message in _old_lists(understood).items()
+    }
     return old | {name: Unreadable(OTHER_CLUSTER, message) for name, message in why.items()}
 
 
@@ -119,21 +125,53 @@ def _foreign_lists(understood: _Understood) -> dict[str, str]:
     return of_others | _with_clients_of(of_others, unnamed)
 
 
-def _old_lists(understood: _Understood) -> Iterator[tuple[str, str]]:
-    """Yield each list that repeats an earlier one after its members had changed, and the reason."""
+def _old_lists(understood: _Understood) -> dict[str, str]:
+    """Return why each list that repeats an earlier one after its members had changed does, by
+    file. So do lists of the group by other brokers that repeat one in the same minute.
+    """
+    repeats = list(_repeats(understood))
+    if not repeats:
+        return {}
+    members = _LoggedMembers.of(understood.logs, understood.files)
+    old = {
+        each.shown.name: f"it repeats {each.earlier}, and {change}"
+        for each in repeats
+        if (change := members.changed(each.shown, each.since_ms, each.at_ms))
+    }
+    shown_old = [each for each in repeats if each.shown.name in old]
+    for each in repeats:
+        beside = next((other for other in shown_old if each.is_beside(other)), None)
+        if each.shown.name not in old and beside is not None:
+            old[each.shown.name] = f"it repeats {each.earlier}, as {beside.shown.name} does"
+    return old
+
+
+@dataclass(frozen=True, slots=True)
+class _Repeat:
+    """A list of members with the text of an earlier one; times in epoch ms."""
+
+    shown: FileStats
+    at_ms: int
+    earlier: str
+    since_ms: int
+
+    def is_beside(self, other: "_Repeat") -> bool:
+        """Return True for lists of one group that were made in the same minute."""
+        groups = {group for group, _ in self.shown.members()}
+        same = any(group in groups for group, _ in other.shown.members())
+        return same and abs(self.at_ms - other.at_ms) <= MINUTE_MS
+
+
+def _repeats(understood: _Understood) -> Iterator[_Repeat]:
     files = understood.files
     lists = [s for s in understood.stats if _is_list(files[s.name]) and any(s.members())]
     dated = [(files[s.name].written_ms or 0, s) for s in lists if files[s.name].written_ms]
-    members: _LoggedMembers | None = None
     first: dict[str, tuple[int, str]] = {}
     for at_ms, each in sorted(dated, key=lambda pair: (pair[0], pair[1].name)):
         for text in (name for name in each.witnessed if name.startswith(ANSWER)):
             since_ms, earlier = first.setdefault(text, (at_ms, each.name))
-            if earlier == each.name:
-                continue
-            members = members or _LoggedMembers.of(understood.logs, files)
-            if change := members.changed(each, since_ms, at_ms):
-                yield each.name, f"it repeats {earlier}, and {change}"
+            if earlier != each.name:
+                yield _Repeat(each, at_ms, earlier, since_ms)
 
 
 def _with_clients_of(
@@ -259,9 +297,9 @@ class _LoggedMembers:
         for group, broker in asked:
             for client_id, changes in sorted(self.changes.get((broker, group), {}).items()):
                 last_ms, turn = max(
-                    (one for one in changes if one[0] <= at_ms + STEADY_MS), default=(0, 0)
+                    (one for one in changes if one[0] <= at_ms + AT_ONCE_MS), default=(0, 0)
                 )
-                if since_ms < last_ms <= at_ms - STEADY_MS and (turn < 0) == (client_id in listed):
+                if since_ms < last_ms <= at_ms - AT_ONCE_MS and (turn < 0) == (client_id in listed):
                     came = "left" if turn < 0 else "came"
                     return f"according to {self.sources[broker]}, {client_id} {came} in between"
         return ""
