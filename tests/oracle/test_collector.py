@@ -9,7 +9,7 @@ import pytest
 
 from rebalance_core.ingest.parse.consumer_status import parse_consumer_status
 from scripts.build_collector import CLASSES, compile_for, fetch
-from tests.unit.ingest.documents import facts
+from tests.unit.ingest.documents import codes, facts
 
 PROBE = """\
 import java.nio.file.Paths;
@@ -106,6 +106,20 @@ public class Probe {
 """
 
 
+ENDING = """\
+import java.util.concurrent.Callable;
+
+final class NameServer {
+    static final String ADDRESSES = "none";
+
+    static <T> T ask(Callable<T> question) {
+        throw new OutOfMemoryError("Java heap space");
+    }
+}
+"""
+"""Ends the program with an Error, after its client has started."""
+
+
 RELEASES = {
     "4.9.4": "4.9",
     "4.9.8": "4.9",
@@ -190,6 +204,8 @@ def test_clients_that_do_not_answer_are_asked_once_more(written: Path) -> None:
 def test_the_list_of_consumer_status_is_read_with_what_may_be_blocked(written: Path) -> None:
     (path,) = written.glob("out/*-list.txt")
     parsed = parse_consumer_status(path.read_text(), "f")
+    assert codes(parsed) == []  # go@2 leaves out what analyzeSubscription needs
+    assert facts(parsed, "same_subscription") == []
     assert {one["client_id"] for one in facts(parsed, "listed_client")} == {"hung@1", "go@2"}
     (stuck,) = facts(parsed, "stuck_queue")
     assert (stuck["client_id"], stuck["queue_id"], stuck["trouble"]) == ("hung@1", 3, "consume")
@@ -213,6 +229,26 @@ def test_a_name_server_without_brokers_is_no_wrong_cluster(written: Path) -> Non
     empty, none, other = (written / "stderr").read_text().splitlines()[-3:]
     assert all(line.startswith(no_broker) for line in (empty, none))
     assert other.startswith("java.lang.IllegalArgumentException: there is no cluster C; ")
+
+
+def test_an_error_that_ends_the_program_is_reported(written: Path) -> None:
+    (written / "NameServer.java").write_text(ENDING)
+    words = ["javac", "--release", "8", "-nowarn", "-d", str(written / "ending")]
+    subprocess.run([*words, str(written / "NameServer.java")], check=True, timeout=100)
+    report = written / "ended"
+    report.mkdir()
+    path = f"{written}/ending:{written}/shipped:{written}/jars/lib/*"
+    done = subprocess.run(
+        ["java", "-cp", path, "Collect", str(written / "out"), "C", "1"],
+        cwd=written,
+        env=os.environ | {"COLLECT_REPORT": str(report), "NAMESRV_ADDR": "127.0.0.1:1"},
+        capture_output=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 1
+    why = "java.lang.OutOfMemoryError: Java heap space"
+    assert (report / "failed").read_text() == f"mqadmin\t{why}\n"
 
 
 def test_stacks_that_a_command_prints_are_in_its_file_alone(written: Path) -> None:

@@ -98,13 +98,12 @@ public final class Collect {
         } catch (IllegalArgumentException e) { // nothing that was asked for can be collected
             System.err.println("collect: " + e.getMessage());
             status = 2;
-        } catch (Exception e) {
-            System.err.println("collect: " + e.getMessage());
+        } catch (Throwable e) { // an Error, too, would leave the client's threads running for ever
+            String why = e instanceof Error ? e.toString() : String.valueOf(e.getMessage());
+            System.err.println("collect: " + why);
             if (collect != null) {
-                collect.report("failed", "mqadmin\t" + oneLine(String.valueOf(e.getMessage())) + "\n");
+                collect.report("failed", "mqadmin\t" + oneLine(why) + "\n");
             }
-        } catch (Error e) { // it would leave the client's threads running for ever
-            System.err.println("collect: " + e);
         }
         // Shutting a client down waits for seconds; nothing is left to wait for.
         System.exit(status);
@@ -373,7 +372,7 @@ public final class Collect {
         report("failed", what + "\t" + why + ": " + reason + "\n");
     }
 
-    /** A message without the line that ends RocketMQ's own, which names a page of questions. */
+    /** A message in one line, without the last of RocketMQ's own, which is a link to its FAQ. */
     static String oneLine(String message) {
         return message.split("[\r\n]+For more information", 2)[0].replaceAll("[\r\n]+", " ");
     }

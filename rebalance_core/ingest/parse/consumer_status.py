@@ -16,7 +16,6 @@ from rebalance_core.ingest.fact_subjects import answers
 from rebalance_core.ingest.parse.column_names import filled
 from rebalance_core.ingest.parse.command_output import (
     Line,
-    cut_off,
     foreign,
     read_lines,
     read_output,
@@ -52,10 +51,6 @@ _VERDICTS = {
 }
 
 
-_CONCLUSION = "it states whether all subscribe the same"
-"""What a list lacks that ends with a client."""
-
-
 # ConsumerRunningInfo.analyzeRebalance always returns true: it shows nothing.
 _REBALANCE = ("Rebalance OK", "Rebalance Failed")
 
@@ -89,8 +84,6 @@ def parse_consumer_status(
         return [*results, *output.others]
     table = _List()
     results = read_lines(output.lines, table.read)
-    if table.listed and not table.concluded:
-        output.others.append(cut_off(source, output.lines, _CONCLUSION))
     return [*(results if table.headed else unheaded(results, output.others)), *output.others]
 
 
@@ -126,13 +119,14 @@ def client_of_output(text: str, results: Iterable[Fact | Unread]) -> str | None:
 
 
 class _List:
-    """The list of clients, then mqadmin's conclusions."""
+    """The list of clients, then mqadmin's conclusions.
+
+    A list without a comparison of subscriptions may be whole: ``analyzeSubscription`` throws if the
+    first client leaves properties out, and mqadmin then prints a stack on standard error at most.
+    """
 
     def __init__(self) -> None:
         self.headed = False
-        self.listed = False
-        """Whether a client answered: mqadmin then compares the subscriptions, in every release."""
-        self.concluded = False
 
     def read(self, line: Line) -> Fact | None:
         text = line.text.strip()
@@ -141,7 +135,6 @@ class _List:
             self.headed = True
             return None
         if text in _VERDICTS:
-            self.concluded = True
             return Fact("same_subscription", None, {"same": _VERDICTS[text]}, line.source)
         if text in _REBALANCE:
             return None
@@ -149,9 +142,7 @@ class _List:
             return Fact("stuck_queue", None, _stuck(text), line.source)
         if not self.headed and not _UNHEADED.match(text):
             raise foreign(line, "consumerStatus") if text.startswith("#") else stray(line)
-        client = _listed(line)
-        self.listed = True
-        return client
+        return _listed(line)
 
 
 def _listed(line: Line) -> Fact:

@@ -95,6 +95,17 @@ def test_a_reason_that_the_program_reported_stands_for_the_general_one(tmp_path:
     assert settings["failed"][0] == {"what": "mqadmin", "why": "no broker"}
 
 
+def test_a_program_that_was_killed_is_named_beside_what_it_reported(tmp_path: Path) -> None:
+    answer = 'printf "broker-a\\tis down\\n" > "$COLLECT_REPORT/failed"'
+    run = ask(tmp_path, code=137, answer=answer)
+    assert run.code == 1
+    settings = tomllib.loads((run.output / "collection.toml").read_text())
+    assert settings["failed"][:2] == [
+        {"what": "mqadmin", "why": "not every question to the cluster was answered"},
+        {"what": "broker-a", "why": "is down"},
+    ]
+
+
 def test_what_the_cluster_did_not_answer_is_said_and_the_rest_collected(tmp_path: Path) -> None:
     run = ask(tmp_path, code=1)
     assert run.code == 1

@@ -2,7 +2,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from rebalance_core.ingest.fact import Fact, Unread
+from rebalance_core.ingest.fact import Fact
 from rebalance_core.ingest.parse.consumer_running_info import parse_running_info
 from rebalance_core.ingest.parse.consumer_status import client_of_output, parse_consumer_status
 from tests.unit.ingest.documents import codes, facts, kinds, parse_all
@@ -21,6 +21,12 @@ Rebalance OK
 172.17.0.2@notify MessageQueue [topic=orders, brokerName=broker-a, queueId=2] unlock 3 times, still failed
 172.17.0.3@notify MessageQueue [topic=orders, brokerName=broker-a, queueId=1] can't consume for a while, maybe blocked, 70000ms
 """  # noqa: E501 - the columns are upstream's
+NOT_COMPARED = """\
+org.apache.rocketmq.tools.command.SubCommandException: ConsumerStatusSubCommand command failed
+\tat org.apache.rocketmq.tools.command.consumer.ConsumerStatusSubCommand.execute(ConsumerStatusSubCommand.java:149)
+Caused by: java.lang.NumberFormatException: For input string: "null"
+\tat java.lang.Long.parseLong(Long.java:589)
+"""  # noqa: E501 - the lines are upstream's
 DIFFERENT = """\
 #Index     #ClientId                                #Version             #ConsumerRunningInfoFile
 1          10.0.2.31@32259#3183467568487            V5_3_3               1795233079119/10.0.2.31@32259#3183467568487
@@ -100,12 +106,17 @@ def test_the_list_of_clients() -> None:
     assert codes(results) == []
 
 
-def test_a_list_without_its_verdict_is_cut_off() -> None:
+@pytest.mark.parametrize("stack", ["", NOT_COMPARED])
+def test_a_list_without_a_comparison_of_subscriptions_is_whole(stack: str) -> None:
+    """Clients of other languages leave out properties that analyzeSubscription needs."""
     rows = LIST[: LIST.index("Same subscription")].rstrip() + "\n"
-    (refused,) = [p for p in parse_consumer_status(rows, "f") if isinstance(p, Unread)]
-    assert refused.message == "is cut off: it ends before it states whether all subscribe the same"
-    head = LIST.splitlines()[0] + "\n"
-    assert codes(parse_consumer_status(head, "f")) == []  # no client answered
+    warning = LIST.splitlines()[-1] + "\n"
+    for text in (rows, rows + warning):
+        results = parse_consumer_status(text + stack, "f")
+        assert len(facts(results, "listed_client")) == 2
+        assert facts(results, "same_subscription") == []
+        assert len(facts(results, "admin_error")) == bool(stack)
+        assert codes(results) == []
 
 
 def test_a_verdict_ends_the_output_without_a_line_end() -> None:
