@@ -175,6 +175,8 @@ def played(
         timeline: The timeline of the history and clock; None builds it.
         checkpoints: As in `play_timelines`.
     """
+    if is_unknown(history):
+        return
     if timeline is None:
         timeline = build_timeline(history, options.clock)
     for _, measures in played_timelines([(history, timeline)], options, seeds, checkpoints):
@@ -188,17 +190,20 @@ def played_timelines(
     checkpoints: Checkpoints | None = None,
 ) -> Iterator[tuple[int, Measured]]:
     """Yield (index, measures) of some futures of a group's histories and their timelines, as
-    `played` does for one; histories that differ in strategies alone are played at once.
+    `played` does for one; histories that differ in strategies alone are played at once. No history
+    is `is_unknown`.
     """
     simulated = [
         number
-        for number, (history, timeline) in enumerate(wanted)
-        if timeline.changes and timeline.queues and not is_unknown(history)
+        for number, (_, timeline) in enumerate(wanted)
+        if timeline.changes and timeline.queues
     ]
     if not simulated:
         return
     timelines = [wanted[number][1] for number in simulated]
     size = max(1, SLICE_ROWS // sum(len(each.changes) * len(each.queues) for each in timelines))
+    if checkpoints is not None:
+        size = checkpoints.slice_size("measure", len(timelines), size)
     for begin in range(seeds.start, seeds.stop, size):
         numbers = np.arange(begin, min(begin + size, seeds.stop), dtype=np.int64)
         logs = play_timelines(timelines, numbers, options.clock, checkpoints)

@@ -74,7 +74,7 @@ TRANSITION_SCHEMA = pa.schema(
 Row = dict[str, Any]
 
 MOST_BYTES = 100_000_000
-"""Limit for futures that are kept for later histories; a group of 90 members needs 3 MB."""
+"""Once the futures kept for later histories take this much, those of no further group are kept."""
 
 
 @dataclass(eq=False)
@@ -94,7 +94,7 @@ class SharedCheckpoints:
     def checkpoints_of(self, cluster: str, consumer_group: str) -> Checkpoints | None:
         """Return the checkpoints of a group; None if there is no room."""
         key = cluster, consumer_group
-        if key not in self._of and self._bytes < MOST_BYTES:
+        if key not in self._of and self._bytes + self._last.bytes < MOST_BYTES:
             self._bytes += self._last.bytes
             self._of[key] = self._last = Checkpoints(self.cuts_us.get(cluster, ()))
         return self._of.get(key)
@@ -180,34 +180,64 @@ def transitions(
         clock=clock,
         from_ms=first_ms,
     )
-    timelines = [build_timeline(history, clock) for history in histories]
-    going_on = [with_rates_going_on(history) for history in histories]
-    slices: list[list[Measured]] = [[] for _ in histories]
-    wanted = list(zip(going_on, timelines, strict=True))
-    for number, measures in played_timelines(wanted, options, range(futures), checkpoints):
-        slices[number].append(measures)
-    return [
-        _row_of(history, start_up_of(timeline, clock), measures, futures, first_ms)
-        for history, timeline, measures in zip(histories, timelines, slices, strict=True)
+    known = [number for number, history in enumerate(histories) if not is_unknown(history)]
+    timelines = [build_timeline(histories[number], clock) for number in known]
+    wanted = [
+        (with_rates_going_on(histories[number]), timeline)
+        for number, timeline in zip(known, timelines, strict=True)
     ]
+    parts: list[list[_Part]] = [[] for _ in known]
+    for place, measures in played_timelines(wanted, options, range(futures), checkpoints):
+        parts[place].append(_Part.of(measures, futures, first_ms))
+    made: list[tuple[Row, pa.Table]] = [
+        ({"cluster": each.cluster, "consumer_group": each.consumer_group}, NO_HOLDERS)
+        for each in histories
+    ]
+    for number, timeline, its in zip(known, timelines, parts, strict=True):
+        figures = _figures_of(its, start_up_of(timeline, clock), futures)
+        holders = pa.concat_tables([NO_HOLDERS, *(part.holders for part in its)])
+        made[number] = made[number][0] | figures, holders
+    return made
 
 
-def _row_of(
-    history: GroupHistory,
-    start_up: StartUp | None,
-    slices: Sequence[Measured],
-    futures: int,
-    first_ms: int,
-) -> tuple[Row, pa.Table]:
-    """Return the row of a history and its holders."""
-    group: Row = {"cluster": history.cluster, "consumer_group": history.consumer_group}
-    if is_unknown(history):
-        return group, NO_HOLDERS
-    held = [held_from(each.holders, first_ms) for each in slices]
-    counted = pc.field("change_ms") >= first_ms
-    steps = propagation(each.partial.filter(counted) for each in slices).to_pylist()
-    gaps_ms, overlap_ms = _between(slices, futures, first_ms)
-    row = group | {
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """What a slice of futures adds to a row.
+
+    Attributes:
+        gaps_ms: (futures,) the sums of gaps.
+        overlap_ms: the sum of overlaps.
+        partial: the counted rows of `Measured.partial`.
+        read_again: of each future of the slice, or None if one is unknown.
+        late_s: likewise.
+        holders: the counted rows of `HOLDERS`.
+    """
+
+    gaps_ms: Ints
+    overlap_ms: int
+    partial: pa.Table
+    read_again: list[float] | None
+    late_s: list[float] | None
+    holders: pa.Table
+
+    @classmethod
+    def of(cls, measures: Measured, futures: int, first_ms: int) -> "_Part":
+        """Reduce a slice's measures to the steps from a time on."""
+        return cls(
+            *_between(measures, futures, first_ms),
+            measures.partial.filter(pc.field("change_ms") >= first_ms),
+            _of_futures(measures, "read_again"),
+            _of_futures(measures, "late_queue_seconds"),
+            held_from(measures.holders, first_ms),
+        )
+
+
+def _figures_of(parts: Sequence[_Part], start_up: StartUp | None, futures: int) -> Row:
+    """Return the figures of a history's row."""
+    steps = propagation(part.partial for part in parts).to_pylist()
+    gaps_ms = sum((part.gaps_ms for part in parts), np.zeros(futures, np.int64))
+    overlap_ms = sum(part.overlap_ms for part in parts)
+    return {
         GAPS: int(gaps_ms.sum()) / (SECOND_MS * futures),
         OVERLAPS: overlap_ms / (SECOND_MS * futures),
         READ_AGAIN: _sum([row["read_again"] for row in steps]),
@@ -215,10 +245,9 @@ def _row_of(
         START_UP: start_up and start_up.median_ms,
         BROKERS: start_up and start_up.brokers,
         NO_OWNER: (gaps_ms / SECOND_MS).tolist(),
-        READ_AGAIN_BY_SEED: _of_futures(slices, "read_again", futures),
-        LATE: _of_futures(slices, "late_queue_seconds", futures),
+        READ_AGAIN_BY_SEED: _in_succession([part.read_again for part in parts], futures),
+        LATE: _in_succession([part.late_s for part in parts], futures),
     }
-    return row, pa.concat_tables([NO_HOLDERS, *held])
 
 
 def simulated_handovers(history: GroupHistory, futures: int) -> pa.Table:
@@ -229,29 +258,31 @@ def simulated_handovers(history: GroupHistory, futures: int) -> pa.Table:
     return pa.concat_tables([HANDOVERS.arrow_schema().empty_table(), *tables])
 
 
-def _between(slices: Iterable[Measured], futures: int, first_ms: int) -> tuple[Ints, int]:
+def _between(measures: Measured, futures: int, first_ms: int) -> tuple[Ints, int]:
     """Return the sum of gaps in each future, and that of overlaps over all futures, ms."""
-    gaps_ms, overlap_ms = np.zeros(futures, np.int64), 0
-    for each in slices:
-        rows = each.handovers
-        taken = pc.and_(
-            pc.is_valid(rows["start_ms"]), pc.greater_equal(rows["change_ms"], first_ms)
-        )
-        counted = rows.append_column("ownerless_ms", pa.array(each.ownerless_ms)).filter(taken)
-        np.add.at(gaps_ms, counted["seed"].to_numpy(), counted["ownerless_ms"].to_numpy())
-        overlap_ms += pc.sum(counted["overlap_ms"]).as_py() or 0
-    return gaps_ms, overlap_ms
+    gaps_ms, rows = np.zeros(futures, np.int64), measures.handovers
+    taken = pc.and_(pc.is_valid(rows["start_ms"]), pc.greater_equal(rows["change_ms"], first_ms))
+    counted = rows.append_column("ownerless_ms", pa.array(measures.ownerless_ms)).filter(taken)
+    np.add.at(gaps_ms, counted["seed"].to_numpy(), counted["ownerless_ms"].to_numpy())
+    return gaps_ms, pc.sum(counted["overlap_ms"]).as_py() or 0
 
 
-def _of_futures(slices: Sequence[Measured], figure: str, futures: int) -> list[float] | None:
+def _of_futures(measures: Measured, figure: str) -> list[float] | None:
     """Return a figure's thousandths over all rollouts in each future, or None if one is unknown."""
-    sums: list[float] = []
+    of_rollouts = measures.totals[figure].to_pylist()
+    if any(None in values for values in of_rollouts):
+        return None
+    return (np.sum(of_rollouts, axis=0) / MILLI).tolist() if of_rollouts else []
+
+
+def _in_succession(slices: Sequence[list[float] | None], futures: int) -> list[float] | None:
+    """Return a figure of all futures from its slices, or None if one is unknown."""
+    values: list[float] = []
     for each in slices:
-        of_rollouts = each.totals[figure].to_pylist()
-        if any(None in values for values in of_rollouts):
+        if each is None:
             return None
-        sums += (np.sum(of_rollouts, axis=0) / MILLI).tolist() if of_rollouts else []
-    return sums or [0.0] * futures
+        values += each
+    return values or [0.0] * futures
 
 
 def with_rates_going_on(history: GroupHistory) -> GroupHistory:

@@ -70,13 +70,24 @@ class _Checkpoint:
         return sum(each.nbytes for each in arrays if isinstance(each, np.ndarray))
 
 
-_Slice = tuple[bytes, tuple[str, ...]]
+_Strategies = tuple[tuple[str, str | None], ...]
+_Slice = tuple[bytes, _Strategies]
 """The seeds and the strategies of futures that are played at once."""
 
 
 def _slice_of(futures: Futures) -> _Slice:
-    strategies = tuple(timeline.settings.strategy for timeline in futures.timelines)
-    return futures.seeds.tobytes(), strategies
+    return futures.seeds.tobytes(), _strategies_of(futures.timelines)
+
+
+def _strategies_of(timelines: Sequence[GroupTimeline]) -> _Strategies:
+    """Return each timeline's strategy, and that of its first member, which may have its own."""
+    return tuple(
+        (
+            timeline.settings.strategy,
+            next((life.states[0][1].strategy for life in timeline.lifetimes), None),
+        )
+        for timeline in timelines
+    )
 
 
 @dataclass(eq=False)
@@ -91,6 +102,15 @@ class Checkpoints:
     cuts_us: Sequence[int] = ()
     _kept: dict[_Slice, list[_Checkpoint]] = field(default_factory=dict)
     """The saved states of each slice, in order of time."""
+    _sizes: dict[tuple[str, int], int] = field(default_factory=dict)
+    """The sizes of slices in the first timelines, by use and number of timelines."""
+
+    def slice_size(self, use: str, timelines: int, fits: int) -> int:
+        """Return how many futures a slice has: as many as in the first timelines, since a saved
+        state fits only the same slice, unless that is more than twice as many as fit into memory.
+        """
+        first = self._sizes.setdefault((use, timelines), fits)
+        return first if first <= 2 * fits else fits
 
     @property
     def bytes(self) -> int:
@@ -105,6 +125,11 @@ class Checkpoints:
         """Return the `QueueSets` that a timeline of these futures continues to fill."""
         kept = self._kept.get(_slice_of(futures))
         return kept[0].sets if kept else QueueSets()
+
+    def drop(self, timelines: Sequence[GroupTimeline]) -> None:
+        """Forget the states of timelines that the vectorized engine cannot play to the end."""
+        strategies = _strategies_of(timelines)
+        self._kept = {key: kept for key, kept in self._kept.items() if key[1] != strategies}
 
     def stops(self, standing: Standing, segments: Sequence[PlaySegment]) -> frozenset[int]:
         """Return the segment counts after which to `keep` the state; empty for later timelines and

@@ -69,8 +69,9 @@ def play_timelines(
 ) -> list[OwnershipLog]:
     """Return `play_seeds` of each timeline.
 
-    Timelines that differ in strategies alone, as those of a league do, are played at once: each
-    pass then costs little more than for one of them. Those of broadcasting members have one log.
+    Timelines that differ in strategies alone, as those of a league do, are played at once, which
+    shares the fixed cost of each pass; the gain falls as futures grow. Timelines of broadcasting
+    members have one log.
     """
     wanted = np.asarray(seeds, np.int64)
     if len(timelines) > 1 and divide_nothing(timelines):
@@ -80,11 +81,15 @@ def play_timelines(
     if reason_of(timelines[0]) != REGULAR:
         return [loop.play_seeds_one_by_one(timelines[0], wanted.tolist(), options)]
     step = max(1, seeds_of_a_slice(timelines[0]) // len(timelines))
+    if checkpoints is not None:
+        step = checkpoints.slice_size("play", len(timelines), step)
     slices = []
     for first in range(0, len(wanted), step):
         try:
             logs = _play_slice(timelines, wanted[first : first + step], options, checkpoints)
         except UnlistedQueueError:
+            if checkpoints is not None:
+                checkpoints.drop(timelines)
             if len(timelines) > 1:
                 return [play_seeds(each, wanted, options, checkpoints) for each in timelines]
             return [loop.play_seeds_one_by_one(timelines[0], wanted.tolist(), options)]

@@ -17,9 +17,10 @@ from rebalance_core.timing.timeline_builder import build_timeline
 from rebalance_core.timing.vectorized import play, play_seeds, play_timelines
 from rebalance_core.timing.vectorized.checkpoints import Checkpoints
 from rebalance_core.timing.vectorized.reference_only import differ_in_strategies
+from rebalance_core.timing.vectorized.shares import UnlistedQueueError
 from tests.unit.kernels.random_groups import TRAITS, groups
 from tests.unit.replay.histories import event, history, topic
-from tests.unit.timing.futures import COLUMNS, happens, joins
+from tests.unit.timing.futures import COLUMNS, START_MS, happens, joins
 
 RANDOM = settings(
     max_examples=40,
@@ -85,7 +86,14 @@ RESTART = (
 @pytest.mark.parametrize("ordered", [False, True])
 def test_a_restart(ordered: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     assert equal_alone(history(*RESTART, ordered=ordered), ClockOptions()) == len(STRATEGIES)
-    monkeypatch.setattr(play, "BYTES_OF_A_SLICE", 1)
+    slices = count(monkeypatch, "_play_slice")
+    monkeypatch.setattr(play, "seeds_of_a_slice", lambda _: 4)
+    made = [
+        build_timeline(under(history(*RESTART, ordered=ordered), each), ClockOptions())
+        for each in STRATEGIES
+    ]
+    play_timelines(made, SEEDS, ClockOptions())
+    assert len(slices) == len(SEEDS)
     equal_alone(history(*RESTART, ordered=ordered), ClockOptions())
 
 
@@ -104,14 +112,73 @@ def test_broadcasting_members_are_played_once(loses: bool, monkeypatch: pytest.M
     assert len(played) == 1
 
 
-def test_strategies_share_checkpoints() -> None:
+@pytest.mark.parametrize("per_slice", [4, 8, 400])
+def test_strategies_share_checkpoints(per_slice: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Although fewer futures of the second, which has more members, would fit into a slice."""
+    monkeypatch.setattr(
+        play,
+        "seeds_of_a_slice",
+        lambda timeline: per_slice if len(timeline.lifetimes) == 8 else per_slice - 3,
+    )
+    segments = count(monkeypatch, "SegmentPlay")
     options, sides = ClockOptions(), []
-    checkpoints = Checkpoints([1_400_000 * 1_000])
+    checkpoints = Checkpoints([(START_MS + 1_400_000) * 1_000])
     for group in (history(*RESTART), history(*RESTART, joins(1_500_000, "room-9"))):
         timelines = [build_timeline(under(group, each), options) for each in STRATEGIES]
+        first = len(segments)
         played = play_timelines(timelines, SEEDS, options, checkpoints)
+        with_saved = len(segments) - first
         alone = play_timelines(timelines, SEEDS, options)
+        sides.append((checkpoints.bytes, with_saved, len(segments) - first - with_saved))
         for log, own in zip(played, alone, strict=True):
-            assert np.array_equal(log.at_us, own.at_us)
-        sides.append(checkpoints.bytes)
-    assert sides[0] == sides[1] > 0
+            for name in COLUMNS:
+                assert np.array_equal(getattr(log, name), getattr(own, name)), name
+    (of_first, *firsts), (of_second, resumed, in_full) = sides
+    assert of_first == of_second > 0
+    assert firsts[0] == firsts[1] > 0
+    assert 0 < resumed < firsts[0] < in_full
+
+
+def test_slices_keep_their_size_in_later_histories() -> None:
+    checkpoints = Checkpoints()
+    assert checkpoints.slice_size("play", 4, 20) == 20
+    assert checkpoints.slice_size("play", 4, 10) == 20
+    assert checkpoints.slice_size("play", 4, 9) == 9  # too much memory
+    assert checkpoints.slice_size("play", 4, 500) == 20
+    assert checkpoints.slice_size("measure", 4, 7) == 7
+
+
+def test_unlisted_queues_leave_no_checkpoints(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, calls = play._play_slice, []
+
+    def second_fails(timelines: Any, *asked: Any) -> list[OwnershipLog]:
+        calls.append(len(timelines))
+        if len(timelines) > 1 and len(calls) > 1:
+            raise UnlistedQueueError
+        return whole(timelines, *asked)
+
+    monkeypatch.setattr(play, "seeds_of_a_slice", lambda _: 4)
+    monkeypatch.setattr(play, "_play_slice", second_fails)
+    options = ClockOptions()
+    timelines = [build_timeline(under(history(*RESTART), each), options) for each in STRATEGIES]
+    checkpoints = Checkpoints()
+    played = play_timelines(timelines, SEEDS, options, checkpoints)
+    assert calls[:2] == [len(STRATEGIES)] * 2
+    assert set(calls[2:]) == {1}
+    assert {len(strategies) for _, strategies in checkpoints._kept} == {1}
+    for timeline, log in zip(timelines, played, strict=True):
+        alone = play_seeds(timeline, SEEDS, options)
+        for name in COLUMNS:
+            assert np.array_equal(getattr(log, name), getattr(alone, name)), name
+
+
+def count(monkeypatch: pytest.MonkeyPatch, name: str) -> list[object]:
+    """Return a list that grows with each call of something in the module `play`."""
+    whole, calls = getattr(play, name), []
+
+    def counted(*given: object) -> object:
+        calls.append(given)
+        return whole(*given)
+
+    monkeypatch.setattr(play, name, counted)
+    return calls
