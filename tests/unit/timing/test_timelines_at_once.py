@@ -174,7 +174,8 @@ def test_unlisted_queues_leave_no_checkpoints(monkeypatch: pytest.MonkeyPatch) -
 
 def count(monkeypatch: pytest.MonkeyPatch, name: str) -> list[object]:
     """Return a list that grows with each call of something in the module `play`."""
-    whole, calls = getattr(play, name), []
+    whole = getattr(play, name)
+    calls: list[object] = []
 
     def counted(*given: object) -> object:
         calls.append(given)
