@@ -26,7 +26,7 @@ class Stretch(Covers):
 
 
 class Holding(NamesQueue):
-    """Who held a queue, of the ledger or as dumps show it."""
+    """A period in which a client held a queue, from the ledger or from dumps."""
 
     client_id: str | None
     holders: int

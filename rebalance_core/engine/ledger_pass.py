@@ -212,10 +212,12 @@ LedgerRows = Iterator[tuple[str, pa.RecordBatch]]
 
 BY_QUEUE = ("ownership", "diffs", "pull_starts", "pop_starts")
 """Tables with a row per queue; each part of a giant group yields its own rows."""
-MOST_KEPT_CELLS, CELLS_PER_CHANGE = 1 << 21, 8
+MOST_KEPT_CELLS = 1 << 21
 """With more cells than this, owners are recomputed for each table, because at 8 bytes or more per
-cell they would not fit into memory beside the rows; a change takes as much as so many cells.
+cell they would not fit into memory beside the rows.
 """
+CELLS_PER_CHANGE = 8
+"""The memory of a row of `OwnerChanges` in cells of 8 bytes (58 bytes, rounded up)."""
 REFERENCE_REASON = "REFERENCE"
 
 

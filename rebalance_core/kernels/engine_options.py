@@ -1,4 +1,4 @@
-"""The engine's options; a module of its own, as jobs without a ledger read it, too."""
+"""The engine's options, kept apart so that jobs without a ledger need not import the kernels."""
 
 from dataclasses import dataclass
 

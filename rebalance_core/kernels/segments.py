@@ -59,7 +59,8 @@ def distinct(values: AnyInts) -> AnyInts:
     """Return the distinct values in ascending order.
 
     Cost: a stable sort, which is linear where values are nearly in order, as most codes here are;
-    NumPy's own ``unique`` hashes them from NumPy 2.3 on and takes up to 50 times as long.
+    NumPy's own ``unique`` hashes them from NumPy 2.3 on and takes 72 to 89 times as long for three
+    million such values; in random order with few distinct values, this takes 2.4 times as long.
 
     >>> distinct(np.array([3, 1, 3])).tolist()
     [1, 3]

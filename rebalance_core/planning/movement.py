@@ -309,7 +309,7 @@ def _divides(row: MovementFigures) -> bool:
 def possible(rows: Sequence[MovementFigures], best: Best) -> str | None:
     """Return what a hypothetical strategy would save compared with the best, or None.
 
-    Only a strategy counts that is at least as even and leaves at most as many queues ownerless.
+    A strategy counts only if it is at least as even and leaves at most as many queues ownerless.
     """
     chosen = next(row for row in rows if row["strategy"] == best.strategy)
     peak = (chosen["mean_peak_ratio"] or 0) + EVEN_ENOUGH

@@ -164,7 +164,7 @@ class _Clients:
         return cls(epoch, live, before)
 
     def subscribes(self, client_id: str, queue: MessageQueue) -> bool:
-        """Return whether a live process of this id still subscribes the queue's topic."""
+        """Return whether a live process of this id still subscribes to the queue's topic."""
         return any(member.subscribes(queue.topic) for member in self.live.get(client_id, ()))
 
     def departed(self, queue: MessageQueue, client_id: str) -> bool:

@@ -120,7 +120,7 @@ def _subscriber_errors(instant: Instant) -> Iterator[str]:
         if not is_retry_topic(queue.topic):
             for client_id in holders.keys() - suspended - {None}:
                 if queue.topic not in topics[client_id]:
-                    yield f"{client_id!r} holds {queue} but does not subscribe the topic"
+                    yield f"{client_id!r} holds {queue} but does not subscribe to the topic"
 
 
 def _count_errors(instant: Instant) -> Iterator[str]:

@@ -63,8 +63,8 @@ def parse_consumer_status(
     Facts:
         listed_client: a connection whose client answered, true when it was asked (at_ms):
             client_id, version; an id that two processes share is listed twice and answers once
-        same_subscription: whether all clients subscribe the same (upstream checks push groups that
-            run for 2 min, else answers yes): same
+        same_subscription: whether all clients subscribe to the same topics (upstream checks push
+            groups that run for 2 min, else answers yes): same
         stuck_queue: a queue that mqadmin warns of: client_id, topic, broker_name, queue_id, trouble
             (lock: not locked for count ms; unlock: tried count times; consume: nothing for count
             ms), count

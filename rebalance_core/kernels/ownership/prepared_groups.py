@@ -325,7 +325,7 @@ def _seen_by_one_broker(encoded: EncodedGroups) -> Ints:
 
 
 def _retry_subscribed(encoded: EncodedGroups) -> Ints:
-    """Return groups with a member that subscribes the group's own retry topic at run time."""
+    """Return groups with a member that subscribes to the group's own retry topic at run time."""
     events = encoded.events
     of_retry = events.topic == encoded.groups.retry_topic[events.group]
     return segments.distinct(events.group[of_retry & (events.type == type_code(SUBSCRIBE))])

@@ -206,7 +206,7 @@ def _asking(rows: pa.Table, mask: pa.ChunkedArray) -> pa.Table:
 def _topics(
     tables: Mapping[str, pa.Table], rows: pa.Table, groups: Iterable[Group]
 ) -> dict[Group, set[str]]:
-    """Return all topics that the groups subscribe to; other request modes have no effect."""
+    """Return all topics to which the groups ever subscribe; other request modes have no effect."""
     topics_by_group: dict[Group, set[str]] = {group: set() for group in groups}
     kept = rows.filter(pc.is_in(rows["event_type"], value_set=pa.array(events.CONSUMER_EVENTS)))
     lists = [kept.select([*GROUP, "topic", "subscriptions"])]

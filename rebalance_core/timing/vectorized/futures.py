@@ -180,7 +180,7 @@ class Futures:
         return self.timeline, *self.others
 
     @cached_property
-    def played(self) -> NDArray[np.int64]:
+    def timeline_of(self) -> NDArray[np.int64]:
         """(S,): the index of each future's timeline in `timelines`."""
         return np.arange(len(self.seeds)) * len(self.timelines) // max(1, len(self.seeds))
 

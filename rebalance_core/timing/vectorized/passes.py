@@ -178,7 +178,7 @@ class Runner:
             lambda position: self._lists.listed(
                 int(lists[position]), int(seed[position]), int(seen_us[position])
             ),
-            state.futures.played[seed],
+            state.futures.timeline_of[seed],
         )
         outcome.balanced &= (share != REFUSED).all(axis=0)
         return share

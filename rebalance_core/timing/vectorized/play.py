@@ -21,8 +21,8 @@ from rebalance_core.timing.vectorized.ownership_log_builder import OwnershipLogB
 from rebalance_core.timing.vectorized.play_segments import segments_of
 from rebalance_core.timing.vectorized.reference_only import (
     REGULAR,
+    all_broadcast_alike,
     differ_in_strategies,
-    divide_nothing,
     reason_of,
     takes_locks,
 )
@@ -74,7 +74,7 @@ def play_timelines(
     members have one log.
     """
     wanted = np.asarray(seeds, np.int64)
-    if len(timelines) > 1 and divide_nothing(timelines):
+    if len(timelines) > 1 and all_broadcast_alike(timelines):
         return [play_seeds(timelines[0], wanted, options, checkpoints)] * len(timelines)
     if len(timelines) > 1 and not differ_in_strategies(timelines):
         return [play_seeds(each, wanted, options, checkpoints) for each in timelines]
@@ -151,7 +151,7 @@ def _hold_at_first(futures: Futures, sets: QueueSets, locks: OrderLocks | None) 
     """Give the queues of the first epoch to lifetimes that began before the log."""
     begun = futures.ticks.ended > futures.timeline.begin_us
     for number, timeline in enumerate(futures.timelines):
-        present = begun & (futures.played == number)
+        present = begun & (futures.timeline_of == number)
         for lifetime, queues in enumerate(timeline.initial):
             if locks is not None:
                 locks.hold_at_first(lifetime, np.array(sorted(queues), np.int64), present[lifetime])

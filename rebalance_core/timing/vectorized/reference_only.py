@@ -255,7 +255,7 @@ def differ_in_strategies(timelines: Sequence[GroupTimeline]) -> bool:
     )
 
 
-def divide_nothing(timelines: Sequence[GroupTimeline]) -> bool:
+def all_broadcast_alike(timelines: Sequence[GroupTimeline]) -> bool:
     """Return whether timelines differ in strategies alone and all members are BROADCASTING, so that
     no strategy is asked.
     """

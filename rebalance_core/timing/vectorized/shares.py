@@ -248,7 +248,7 @@ class Shares:
         routes: NDArray[np.int64],
         hashes: NDArray[np.uint64],
         members: MembersAt,
-        played: NDArray[np.int64],
+        timeline_of: NDArray[np.int64],
     ) -> NDArray[np.int32]:
         """Return the share of each pass as the number of a set, or `UNCHANGED` or `REFUSED`.
 
@@ -258,9 +258,9 @@ class Shares:
             hashes: the hashes of the member lists that they received; 0 if none.
             members: returns the lifetimes in the list that the pass at an index received, in the
                 order in which clients sort them.
-            played: the timelines of the passes, by `Futures.played`.
+            timeline_of: the timelines of the passes, by `Futures.timeline_of`.
         """
-        places = self._places(hashes, routes, members, played)
+        places = self._places(hashes, routes, members, timeline_of)
         rows = self._rows[places]
         shares = self.table[rows, lifetimes]
         asked = np.flatnonzero(shares == _NOT_YET)
@@ -277,7 +277,7 @@ class Shares:
         hashes: NDArray[np.uint64],
         routes: NDArray[np.int64],
         members: MembersAt,
-        played: int,
+        timeline: int,
     ) -> NDArray[np.int64]:
         """Return the row of each view in `table`, with the shares of all its members filled in.
 
@@ -286,9 +286,9 @@ class Shares:
             routes: the routes of the views.
             members: returns the lifetimes in the list at an index, in the order in which clients
                 sort them.
-            played: whose strategies apply: a timeline's index.
+            timeline: whose strategies apply: a timeline's index.
         """
-        places = self._places(hashes, routes, members, np.full(len(hashes), played))
+        places = self._places(hashes, routes, members, np.full(len(hashes), timeline))
         rows = self._rows[places]
         for row in set(rows.tolist()) - self._whole:
             for lifetime in self._one_of_each(row):
@@ -314,10 +314,10 @@ class Shares:
         hashes: NDArray[np.uint64],
         routes: NDArray[np.int64],
         members: MembersAt,
-        played: NDArray[np.int64],
+        timeline_of: NDArray[np.int64],
     ) -> NDArray[np.int64]:
         """Return the index of each view's key among the known keys, adding new keys."""
-        keys = hashes + self._words[played, routes]
+        keys = hashes + self._words[timeline_of, routes]
         if len(self._keys):
             places = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
             missing = self._keys[places] != keys
@@ -329,7 +329,7 @@ class Shares:
         new, first = np.unique(keys[new_places], return_index=True)
         rows = len(self._views) + np.arange(len(new))
         for place in new_places[first].tolist():
-            followed = self._followed[played[place]]
+            followed = self._followed[timeline_of[place]]
             self._views.append(_View(int(routes[place]), members(place), followed))
         if len(self._views) > len(self.table):
             more = np.full((len(self._views), self.table.shape[1]), _NOT_YET, np.int32)

@@ -153,7 +153,7 @@ class Steady:
         )
         for begin in range(0, seeds, step):
             part = slice(begin, begin + step)
-            played = self._elements.futures.played[part, None]
+            played = self._elements.futures.timeline_of[part, None]
             taken = [
                 table[played, each.places[part]] for each, table in zip(asked, tables, strict=True)
             ]
