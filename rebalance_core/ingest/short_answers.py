@@ -100,23 +100,22 @@ def _short_lists(
     brokers: AnyCollection[str],
     turns: AnyCollection[int],
 ) -> Iterator[tuple[str, str]]:
-    """Yield each clusterList that lacks a broker of the nearest route, with where it ends."""
+    """Yield each clusterList that lacks a broker, with where it ends.
+
+    Of each topic the nearest route of the same minute counts: within minutes a broker may come or
+    go without a line in any log.
+    """
     for file in answers:
         listed = _witnessed(counted[file.name], LISTED)
         if file.arguments[0] != CLUSTER_LIST or not listed:
             continue
         at_ms = _written_ms(file)
-        nearest = min(
-            (route for of_topic in routes.values() for route in of_topic),
-            key=lambda route: abs(_written_ms(route[0]) - at_ms),
-            default=None,
-        )
-        if nearest is None:
-            continue
-        route, routed = nearest
-        missing = sorted({*brokers} & routed.keys() - listed.keys(), key=java_string_key)
-        if missing and _of_one_state(file, route, turns):
-            yield file.name, f"{CUT_OFF}before {missing[0]}, which {route.name} has"
+        for of_topic in routes.values():
+            route, routed = min(of_topic, key=lambda route: abs(_written_ms(route[0]) - at_ms))
+            missing = sorted({*brokers} & routed.keys() - listed.keys(), key=java_string_key)
+            near = abs(_written_ms(route) - at_ms) <= MINUTE_MS
+            if missing and near and _of_one_state(file, route, turns):
+                yield file.name, f"{CUT_OFF}before {missing[0]}, which {route.name} has"
 
 
 def _short_statuses(
