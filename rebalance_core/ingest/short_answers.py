@@ -6,8 +6,8 @@ text was cut at the end of a line, only a topicRoute shows it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Collection as AnyCollection
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from rebalance_core.ingest.collection import ADMIN, CLUSTER_LIST, CollectedFile
@@ -32,7 +32,8 @@ def short_answers(
     files: Iterable[CollectedFile],
     stats: Iterable[FileStats],
     brokers: AnyCollection[str],
-    turns: Callable[[Iterable[str]], set[int]],
+    broker_turns: AnyCollection[int],
+    topic_turns: Mapping[str, AnyCollection[int]],
 ) -> dict[str, str]:
     """Return where each answer ends that lacks rows which a topicRoute of its round has, by file.
 
@@ -42,7 +43,8 @@ def short_answers(
         files: of the collection.
         stats: how each was understood.
         brokers: the brokers that routes have in the cluster of the collection.
-        turns: returns when queues of topics came or went, with a topic or with a broker.
+        broker_turns: when brokers came or went, epoch ms.
+        topic_turns: by topic, when its queues changed at any broker, epoch ms.
     """
     counted = {each.name: each for each in stats}
     whole = [
@@ -61,8 +63,8 @@ def short_answers(
             routed = _witnessed(counted[file.name], ROUTED)
             routes.setdefault(file.arguments[1], []).append((file, routed))
     return {
-        **dict(_short_lists(whole, counted, routes, brokers, turns(()))),
-        **dict(_short_statuses(whole, counted, routes, turns)),
+        **dict(_short_lists(whole, counted, routes, brokers, broker_turns)),
+        **dict(_short_statuses(whole, counted, routes, broker_turns, topic_turns)),
     }
 
 
@@ -116,19 +118,22 @@ def _short_lists(
             near = abs(_written_ms(route) - at_ms) <= MINUTE_MS
             if missing and near and _of_one_state(file, route, turns):
                 yield file.name, f"{CUT_OFF}before {missing[0]}, which {route.name} has"
+                break
 
 
 def _short_statuses(
     answers: Iterable[CollectedFile],
     counted: Mapping[str, FileStats],
     routes: _Routes,
-    turns: Callable[[Iterable[str]], set[int]],
+    broker_turns: AnyCollection[int],
+    topic_turns: Mapping[str, AnyCollection[int]],
 ) -> Iterator[tuple[str, str]]:
     """Yield each topicStatus that lacks the last queues of its topic, with where it ends.
 
     Its rows are sorted by broker and queue. One that lacks others, or has some more, is about a
     topic that was changed in between, or that has logical queues. Only the newest route from before
-    counts, as a later one may have queues that the topic did not have yet.
+    counts, as a later one may have queues that the topic did not have yet. A broker comes and goes
+    with all its queues, so this does not explain that only some of a broker are missing.
     """
     for file in answers:
         if file.arguments[0] != _STATUS:
@@ -147,11 +152,13 @@ def _short_statuses(
         if not rows or not earlier:
             continue
         route, routed = max(earlier, key=lambda route: _written_ms(route[0]))
-        if any(map(_may_be_cut, routed)) or not _of_one_state(file, route, turns({topic})):
-            continue
         expected = sorted(_queues(routed), key=_in_order)
-        if expected[: len(rows)] == sorted(rows, key=_in_order) and len(expected) > len(rows):
-            broker, queue = expected[len(rows)]
+        cut = expected[: len(rows)] == sorted(rows, key=_in_order) and len(expected) > len(rows)
+        if not cut or any(map(_may_be_cut, routed)):
+            continue
+        broker, queue = expected[len(rows)]
+        turns = {*topic_turns.get(topic, ()), *(() if queue else broker_turns)}
+        if _of_one_state(file, route, turns):
             yield file.name, f"{CUT_OFF}before {broker}:{queue}, which {route.name} has"
 
 

@@ -142,7 +142,8 @@ class WholeCluster:
             if piece.kind == "route_broker"
             and piece.values["cluster"] in (None, files.settings.cluster)
         }
-        short = short_answers(files.files, read, routed, context.queue_turns)
+        turns = context.broker_turns, context.topic_turns
+        short = short_answers(files.files, read, routed, *turns)
         read, cut = with_short_answers(read, short)
         tables["observed_facts"] = cluster_facts(files, read, pieces, context)
         tables["findings"] = [

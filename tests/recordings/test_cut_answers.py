@@ -84,6 +84,7 @@ def test_each_cut_answer_is_counted_and_its_end_named(tmp_path: Path) -> None:
     ("recording", "command", "missing"),
     [
         ("nightly", "clusterList", "before broker-c, which mqadmin/"),
+        ("broker-loss-4.9", "topicStatus-TRADE", "before mq-west:2, which mqadmin/"),
         ("no-notices", "getBrokerConfig-broker-a", "before "),
     ],
 )

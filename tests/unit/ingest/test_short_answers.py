@@ -109,16 +109,29 @@ def test_the_last_broker_may_have_fewer_queues_than_before(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(("turn_ms", "cut"), [(2_000, 0), (-10_000, 0), (-200_000, 1)])
-def test_answers_around_a_turn_are_not_compared(turn_ms: int, cut: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("left", "by"), [(4, "broker"), (4, "topic"), (5, "topic")])
+def test_answers_around_a_turn_are_not_compared(
+    turn_ms: int, cut: int, left: int, by: str, tmp_path: Path
+) -> None:
+    assert len(short_around(AT + turn_ms, left, by, tmp_path)) == cut
+
+
+def test_a_turn_of_a_broker_does_not_explain_that_some_of_its_queues_are_missing(
+    tmp_path: Path,
+) -> None:
+    assert ROWS[4] == (BROKERS[1], 0)
+    assert len(short_around(AT + 2_000, 5, "broker", tmp_path)) == 1
+
+
+def short_around(turn_ms: int, left: int, by: str, tmp_path: Path) -> dict[str, str]:
     dumps = {
         f"{AT}-topicRoute-T.txt": route(),
-        f"{AT + 3_000}-topicStatus-T.txt": status(ROWS[:4]),
+        f"{AT + 3_000}-topicStatus-T.txt": status(ROWS[:left]),
     }
     done = of_dumps(tmp_path, dumps, brokers="")
     stats = [replace(each, partial="") for each in done.stats]
-    files = open_collection(tmp_path).files
-    short = short_answers(files, stats, BROKERS, lambda _: {AT + turn_ms})
-    assert len(short) == cut
+    brokers, topics = ({turn_ms}, {}) if by == "broker" else (set(), {"T": {turn_ms}})
+    return short_answers(open_collection(tmp_path).files, stats, BROKERS, brokers, topics)
 
 
 def test_a_cluster_list_is_compared_with_the_nearest_route(tmp_path: Path) -> None:
