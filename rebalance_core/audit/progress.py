@@ -94,11 +94,12 @@ class FullCache(NamedTuple):
 def stuck_in_cache(group: GroupSnapshot) -> dict[MessageQueue, FullCache]:
     """Return the queues whose end no file has, and whose holder's log shows a standstill by itself.
 
-    Its commits of the queue are equal. Between them its cache was full, so that it did not pull,
-    and was so again, in time or after the last commit, at least as much later as a standstill
-    takes: messages wait beyond the commit. Of a fact that begins before the first commit was made,
-    at most OFFSET_PERSIST_MS before it was seen, only the last line counts: the others may be
-    older, too. An older end, such as that of a new topic, does not show whether messages wait.
+    The queue's commits are equal, and at two times between the first and the last of them, at least
+    a standstill apart, its cache was full, so that it did not pull: messages wait beyond the
+    commit. A line after the last commit counts as at that commit. A commit is made at most
+    OFFSET_PERSIST_MS before a file shows it; of a fact that begins earlier, only the last line
+    counts, as the others may precede the commit. An older end, such as that of a new topic, does
+    not show whether messages wait.
     """
     controlled = grouped(_of_holders(group), queue_of)
     stuck = {}
@@ -244,8 +245,9 @@ def _is_old(group: GroupSnapshot, end_ms: int | None) -> bool:
 
 
 def _are_empty(group: GroupSnapshot, rows: Sequence[GroupQueueProgressRow]) -> bool:
-    """Return whether every queue that the group may read is shown, and had got no message ever at
-    the end: a broker's log shows only that a queue was empty when its topic was made.
+    """Return whether every queue that the group may read is shown, and had never received a
+    message at the end of the collection. A broker's log does not show this: a queue was empty when
+    its topic was made.
     """
     if not rows or not all_known(group.members):
         return False

@@ -7,7 +7,7 @@ that explains them. The order must explain everything:
 
 * each queue that a dump shows, of every topic and in every round: all queues that one member should
   hold by the files' order have the same other member as their holder, a different one for each;
-* all rounds, by a single order of all members, also of those that were absent in a round.
+* all rounds, by a single order of all members, including those that were absent in a round.
 
 A fault looks different: a member with a stale list allocates for a different number of members, and
 so holds others' queues or leaves some without an owner. But members may have changed places in one

@@ -66,7 +66,7 @@ LARGEST_PASTE = 4 * 1024**2
 """The largest file, in bytes, that is searched for several answers."""
 GROUPS_SHOWN, QUEUES_SHOWN, FINDINGS_SHOWN, BROKERS_SHOWN = 3, 8, 5, 12
 COMMITTING_SHOWN = 12
-"""Of so many groups of a file with more than `GROUPS_SHOWN`, the commits are printed."""
+"""The number of groups whose commits are printed if a file has more than `GROUPS_SHOWN`."""
 _KINDS = {
     BROKER_LOG: "a broker's log",
     LOCK_LOG: "a broker's lock.log",

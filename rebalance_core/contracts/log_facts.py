@@ -680,7 +680,7 @@ CLIENT_LOG = (
     ),
     LogFact(
         "message_of_any_expired", CLIENT, CLUSTER,
-        "the same of a client whose lines have no thread, so that no group is named",
+        "the same, where the client's lines have no thread name, which alone has the group",
         fields("topic, address, queue_id: int, offset: int"),
         facts_only=True,
         rows=(

@@ -372,7 +372,7 @@ def _gaps(steps: list[int]) -> list[int]:
 def _usual(gaps: list[int]) -> int:
     """Return how long at most the next step usually takes; 0 of a gap that is unknown.
 
-    The longest of a few gaps is none that is usual.
+    The longest gap is usual only where there are fewer than STEADY_STEPS.
     """
     if len(gaps) < STEADY_STEPS:
         return max(gaps, default=0)

@@ -58,8 +58,9 @@ clock and the one that dates the list would be noticed (`clock_offsets`)."""
 
 
 def foreign_files(collection: Collection, stats: Iterable[FileStats]) -> dict[str, Unreadable]:
-    """Return why each list of members and consumerOffset.json of others, and each old list, is one,
-    by file; none while a log may name more than were noted of it.
+    """Return the reason for each list of members and consumerOffset.json of others, and for each
+    list that repeats an old one, by file. If a log names more members than were noted of it, there
+    are none.
 
     Args:
         collection: the files.

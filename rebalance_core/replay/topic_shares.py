@@ -39,9 +39,9 @@ class UncertainHoldings:
     """Queues that a process may hold after a pass, by rules known from source code only.
 
     Attributes:
-        held: its certain queues before.
-        may_hold: its doubtful queues before.
-        doubtful: its doubtful queues now.
+        held: the queues that it certainly held before the pass.
+        may_hold: the queues that it may have held before the pass.
+        doubtful: the queues that it may hold after the pass.
         ended: the pass may have ended, so that it keeps its queues of the topics that follow.
     """
 

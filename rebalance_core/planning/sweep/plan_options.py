@@ -24,7 +24,7 @@ class SweepOptions:
     """The options of a sweep.
 
     ``group`` is a glob of the selected groups, ``partitions`` as in `simulate`. ``plan_ownership``
-    has the first ``ownership_groups`` groups by name; with ``group`` all of those wanted. The same
+    has the first ``ownership_groups`` groups by name; with ``group`` all selected groups. The same
     groups are simulated over time, in ``futures`` futures; 0: none is. ``handler_ms``,
     ``start_up_ms``, ``rtt_us`` and ``fit`` are as in `timing.options.ClockOptions`.
     ``plan_holders`` has rows of the first ``holder_futures`` of them.

@@ -268,7 +268,7 @@ def _between(measures: Measured, futures: int, first_ms: int) -> tuple[Ints, int
 
 
 def _of_futures(measures: Measured, figure: str) -> list[float] | None:
-    """Return a figure's thousandths over all rollouts in each future, or None if one is unknown."""
+    """Return a figure of each future, summed over all rollouts, or None if one is unknown."""
     of_rollouts = measures.totals[figure].to_pylist()
     if any(None in values for values in of_rollouts):
         return None

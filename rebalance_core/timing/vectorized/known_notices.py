@@ -23,7 +23,7 @@ _CELLS = 1 << 16
 """How many notices one step examines over all elements; they fit into the cache."""
 _ALL_DRAWN = 4 << 20
 """Draw and sort all wake-ups of a segment if they take up to this many bytes; above it, search and
-draw on demand, which costs less from about twice as many bytes on.
+draw on demand. Drawing all cost 7 to 30 % less up to 2.9 MB, and more from 11.5 MB on.
 """
 
 
