@@ -29,11 +29,11 @@ KEYS = ("rule_id", *WHERE, "reason", "expires", "snooze_until", "ticket")
 
 
 SNOOZED_UNTIL = "snoozed until "
-"""How ``accepted`` begins for an entry with ``snooze_until``."""
+"""The prefix of ``accepted`` for an entry with ``snooze_until``."""
 
 
 FIRST_ACCEPTANCE_DAYS = 30
-"""How long an entry that ``--write-accepted`` writes stays accepted."""
+"""How long an entry written by ``--write-accepted`` is valid."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,8 +31,8 @@ FLAP_MS = 120_000
 
 
 CLOCKS_MS = 70_000
-"""How much the clocks of a broker, which dates its start, and a name server, which dates its
-return, may differ.
+"""The largest allowed difference between the clocks of a broker, which dates its start, and a name
+server, which dates its return.
 """
 
 
@@ -49,7 +49,7 @@ _MOMENTS = {
     "MASTER_DOWN": "lost its master",
     "MASTER_UP": "got a master",
 }
-"""The state into which an event puts its broker."""
+"""The state that an event puts its broker in."""
 
 
 def down_brokers(events: Iterable[BrokerEventsRow]) -> frozenset[str]:

@@ -64,7 +64,7 @@ JUDGED_WITHOUT_OWNERS = (
     COMPARISON_FAILED,
     SYSTEM,
 )
-"""Reasons of UNKNOWN without missing evidence: rules that need no owners were still checked."""
+"""Reasons for UNKNOWN other than missing evidence: rules that need no owners were still checked."""
 _OF_GROUPS = ("consumerStatus", "consumerProgress", *MEMBER_COMMANDS)
 _OUTPUT = re.compile(r"(?:^|/)[0-9]{10,16}-([A-Za-z]+)(?:-([^/]*))?")
 

@@ -47,7 +47,9 @@ if TYPE_CHECKING:
 
 ANY_EXPIRED = "MESSAGES_OF_ANY_EXPIRED"
 MOST_EXPIRED = 10_000
-"""Of these facts the newest of a cluster; old clients with slow listeners may log more."""
+"""The maximum number of these facts kept per cluster, newest first; old clients with slow listeners
+may log more.
+"""
 
 CLUSTER_KINDS = (
     "COLLECTED",
@@ -78,12 +80,13 @@ CLUSTER_KINDS = (
     "REVIVE_PROGRESS",
     "REVIVE_METRICS",
 )
-"""Facts on the cluster; few, they may go to the driver. HEARTBEAT_FAILED: a row for each process
-and broker that it did not reach, HEARTBEAT_REFUSED: for each reason in each client's log;
+"""Facts about the cluster, few enough to collect on the driver. HEARTBEAT_FAILED: a row for each
+process and broker that it did not reach, HEARTBEAT_REFUSED: for each reason in each client's log;
 NO_BROKER_ADDRESS, UNLOCK_FAILED: one for each queue that a client did not pull, or did not unlock;
 MESSAGES_OF_ANY_EXPIRED: at most `MOST_EXPIRED`, for each queue of a client that logs no threads;
-BROKER_STARTED, PROXY_STARTED: one for each start; MASTER_ADDRESS: one for each address of a
-master; REVIVE_PASS: one for each revive queue (8 a broker) and step of lateness."""
+BROKER_STARTED, PROXY_STARTED: one for each start; MASTER_ADDRESS: one for each address of a master;
+REVIVE_PASS: one for each revive queue (8 a broker) and step of lateness.
+"""
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ _ASKED = {
     MEMBER_COMMANDS: "which members each broker lists",
 }
 REMEDIES = 3
-"""The most remedies that a finding about uncertain findings names."""
+"""The maximum number of remedies listed in a finding about uncertain findings."""
 LOG_GAP_MS = 10 * MINUTE_MS
 """Logs copied right before a round of dumps end at most this long before its last dump."""
 EXPORTED: tuple[Literal["topics.json", "subscriptionGroup.json", "consumerOffset.json"], ...] = (

@@ -41,7 +41,7 @@ _PLACE = ("consumer_group", "topic", "broker_name", "queue_id", "client_id")
 
 
 KEPT_FIRST = (*_PLACE, "first_ms", "summary", "last_ms", "remedy")
-"""The order of a rule's findings of one severity if only some are kept."""
+"""The order in which a rule's findings of equal severity are kept if there are too many."""
 
 
 SHOWN_FIRST = ("rule_id", *_PLACE, "summary", "cluster", "first_ms", "last_ms", "remedy")

@@ -277,7 +277,7 @@ _DATING = {
     "namesrv_log": "namesrv",
     ADMIN: ADMIN,
 }
-"""The sources that date events, with their folders; copies of stores date none."""
+"""The sources whose times date events, with their folders; copies of stores are not among them."""
 
 
 def _clocks(
@@ -326,7 +326,7 @@ def _error_of(row: CoverageRow) -> int | Unknown:
 
 
 UNSURE_MS = 14 * HOUR_MS
-"""The possible error of a clock without evidence, a wrong time zone."""
+"""The possible error of a clock that no evidence covers: a wrong time zone."""
 
 
 def _named_errors(rows: Iterable[CoverageRow]) -> Iterator[tuple[int, int]]:
@@ -341,7 +341,7 @@ def _named_errors(rows: Iterable[CoverageRow]) -> Iterator[tuple[int, int]]:
 
 
 STORES_APART_MS = 30_000
-"""The longest time in which all brokers' stores are copied."""
+"""The longest that copying all brokers' stores may take."""
 
 
 def _offset_stores(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 HALF_OPEN_MS = CHANNEL_EXPIRY_MS + CHANNEL_SCAN_MS
 """The longest time before a broker removes a dead channel."""
 MANY = 3
-"""From this many entries of an id on, they are not the result of a single reconnect."""
+"""A single reconnect cannot produce this many entries of one id."""
 
 
 @dataclass(frozen=True, slots=True)

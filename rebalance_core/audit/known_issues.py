@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rebalance_core.contracts.rows import ConsumerGroupsRow, FindingsBegun
 
 TomlTable: TypeAlias = Mapping[str, Any]
-"""A table of a file written by hand, which may contain anything until it is checked."""
+"""A table from a hand-written file, which may contain anything until it is checked."""
 
 
 LIST_NAME = "known_issues.toml"
@@ -193,7 +193,7 @@ def _contradictions(table: TomlTable, rule_ids: Collection[str] | None) -> list[
         mistakes.append(f"ordered is {table['ordered']!r}, expected true or false")
     evidence = table.get("evidence", {})
     if not isinstance(evidence, dict) or not all(isinstance(v, str) for v in evidence.values()):
-        mistakes.append(f"evidence is {evidence!r}, expected a table of texts")
+        mistakes.append(f"evidence is {evidence!r}, expected a table of strings")
     return mistakes
 
 

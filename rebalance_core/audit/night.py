@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rebalance_core.contracts.rows import FindingsBegun
 
 NIGHT_MS = DAY_MS
-"""The length of a night whose start nothing determines."""
+"""The length of a night whose start is not recorded."""
 ENDED_BY = "ended_by"
 """The evidence key for what shows that a finding has ended (`confidence.borne_out`)."""
 _OVER = "the night began after it"

@@ -30,7 +30,7 @@ Trouble: TypeAlias = "NoMemberListFact | NotInMemberListFact | PopTimedOutFact |
 
 RECOVERED_MS = PERSISTENT_MS
 """Each pass (every 20 s) logs the trouble again. A client may ask a different broker each time, so
-a few passes without it prove nothing; these are eight."""
+a few passes without it prove nothing; this allows for eight."""
 
 
 @dataclass(frozen=True, slots=True)

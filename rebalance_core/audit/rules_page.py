@@ -145,7 +145,7 @@ def rules_page() -> str:
         "|---|---|",
         *(f"| `{reason}` | {meaning} |" for reason, meaning in REASONS.items()),
         "",
-        "`health` summarises what matters on call in a word:",
+        "`health` summarises in one word what matters on call:",
         "",
         "| health | meaning |",
         "|---|---|",

@@ -333,7 +333,7 @@ def _events_or_denied(group: GroupSnapshot, finding: Finding) -> Timelines:
 IDS = Subject("IDS", "which process has which id: ids without a masked part", _ids)
 MEMBERS = Subject(
     "MEMBERS",
-    "who the members are: the brokers' logs, or at the end a whole consumerConnection of each "
+    "who the members are: the brokers' logs, or at the end a complete consumerConnection from each "
     "broker of the group",
     _members,
 )
@@ -377,7 +377,7 @@ COMMITS = Subject(
     "COMMITS", "what was committed before: an earlier consumerOffset.json", _commits, "BEGIN"
 )
 COMMITTED = Subject(
-    "COMMITTED", "commits at the end: a whole consumerOffset.json from then", _commits
+    "COMMITTED", "commits at the end: a complete consumerOffset.json from that time", _commits
 )
 SUBJECTS = (
     IDS,

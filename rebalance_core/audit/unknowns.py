@@ -9,7 +9,7 @@ from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import ASSIGNED, LOG_BEGINS, LOG_ENDED, NOT_COVERED
 
 NAME_SERVERS = "the name servers"
-"""The host for evidence that all name servers' logs lack."""
+"""The host named when all name servers' logs lack the evidence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ def answer_outdated(topic: str, broker: str) -> Unknown:
     return Unknown(
         NOT_COVERED,
         broker,
-        f"both dumps are of one round, no file shows a start of {broker} or a change of {topic} "
+        f"both dumps belong to one round, no file shows a start of {broker} or a change of {topic} "
         "between them, and one may be an old answer",
         f"Dump topicStatus -t {topic} again.",
     )
@@ -268,6 +268,6 @@ TIMEOUTS_UNLOGGED = Unknown(
 MAY_ASSIGN = Unknown(
     ASSIGNED,
     "",
-    "no file shows whether every lite pull member divides what it subscribes",
+    "no file shows whether every lite pull member subscribes, or assigns queues to itself",
     "Dump consumerStatus of the group: the members' properties show it.",
 )

@@ -24,7 +24,7 @@ SKEW_RATIO = 1.5
 SKEW_QUEUES = 3
 HASH_RATIO = 2.0
 HASH_QUEUES = 2
-"""From this ratio on, a division with remainder does not explain the difference between members."""
+"""At this ratio or above, a remainder does not explain the difference between members."""
 
 
 def find_skew(group: GroupSnapshot) -> Iterator[Finding]:

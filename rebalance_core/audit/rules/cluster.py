@@ -56,7 +56,7 @@ def find_refusing_slaves(group: ClusterSnapshot) -> Iterator[Finding]:
 
 
 TAKEN_AGAIN = 3
-"""Two processes that register one name in turns this often are not a failover."""
+"""Two processes that take turns registering one name this often are not a failover."""
 TURN_MS = 10 * MINUTE_MS
 """Brokers register every 30 s, but name servers print the address only occasionally."""
 

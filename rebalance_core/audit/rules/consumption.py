@@ -63,7 +63,7 @@ LOSS_NEAR_MS = DAY_MS
 
 
 SLOW = "slow listener"
-"""The reason that more members or threads may remove."""
+"""The reason that more members or threads may eliminate."""
 
 
 class Cause(NamedTuple):
@@ -263,7 +263,7 @@ class _Size(NamedTuple):
             return None
         return (
             "Make the listener faster or give it more threads, or create more queues and then add "
-            "consumers: with the queues that there are, no number of consumers keeps up."
+            "consumers: with the existing queues, no number of consumers keeps up."
         )
 
     @property
@@ -485,8 +485,8 @@ class _Causes:
                 return Cause(
                     text,
                     "pulls fail",
-                    "Clear the reason that the server or the network gives, and check that pulls "
-                    "succeed; the commit moves again by itself.",
+                    "Fix the cause that the server or the network reports, and check that pulls "
+                    "succeed; the commit then moves again by itself.",
                 )
             return Cause(
                 f"{text}, and no broker has that address",

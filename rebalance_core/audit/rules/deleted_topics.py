@@ -90,8 +90,8 @@ def _finding(group: GroupSnapshot, topic: str, deleted: dict[str, int]) -> Findi
 TOPIC_GONE = Rule(
     "TOPIC_GONE",
     WARNING,
-    "A topic that the group subscribes to was deleted. Members keep its queues and pull them in "
-    "vain.",
+    "A topic that the group subscribes to was deleted. Members keep its queues, but their pulls "
+    "fail.",
     "topics and epochs (TOPIC_DELETED), memberships",
     "If it was a mistake, create the topic again with the same number of queues. If some brokers "
     "or a name server still have it, delete it there too (deleteTopic). Otherwise remove the "

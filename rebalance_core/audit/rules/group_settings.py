@@ -95,10 +95,10 @@ SETTINGS = (
     Setting("consume_message_orderly", "consumeMessageOrderly"),
     Setting("notify_consumer_ids_changed_enable", "notifyConsumerIdsChangedEnable"),
 )
-"""Every setting that is judged (SubscriptionGroupConfig, 4.9 to 5.5)."""
+"""Every setting that is checked (SubscriptionGroupConfig, 4.9 to 5.5)."""
 
 MANY = 3
-"""So many refusals show how often a client repeats its pulls."""
+"""This many refusals are enough to show how often a client repeats its pulls."""
 DISABLED_WORDS = "subscription group no permission"
 """A broker's answer to each pull of a group with consumeEnable=false (CODE 16)."""
 

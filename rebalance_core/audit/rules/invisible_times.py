@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 MANY_SECONDS = 10
-"""In fewer seconds than this, a pause of one client (GC, a frozen host) may be the cause."""
+"""Over fewer seconds than this, a pause of one client (GC, a frozen host) may be the cause."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,7 @@ def _before(group: GroupSnapshot, of_client: Mapping[str, str]) -> Iterator[Find
         if differs is not None:
             who = _by_language((member.client_id for member in mixed.members), of_client)
             yield Finding(
-                "Members were clients in different languages for "
+                "Members used clients in different languages for "
                 f"{lasting(span.last_ms - span.first_ms)} from {utc(span.first_ms)}: "
                 f"{clients_by_value(who)}. {differs.text}",
                 {name: listed(ids) for name, ids in who.items()} | differs.evidence,
@@ -220,8 +220,8 @@ def _readers(several: Owners) -> str:
 LANGUAGES = Rule(
     "MIXED_LANGUAGES",
     WARNING,
-    "Members are clients in different languages, which divide queues by different rules. ERROR "
-    "if queues are left out or read twice (WARNING once it is over), INFO if the current shares "
+    "Members use clients in different languages, which divide queues by different rules. ERROR if "
+    "queues are left out or read twice (WARNING once it is over), INFO if the current shares "
     "agree, WARNING if a share is unknown.",
     "observed_members, memberships, ownership",
     "Use clients in one language per group, or a strategy with which all of them divide queues "

@@ -33,13 +33,14 @@ from rebalance_core.model.verdicts import EMPTY, INFO, WARNING, Severity
 from rebalance_core.model.versions import nearest_version
 
 RESTART_MS = MINUTE_MS
-"""A group that is away for less than this is probably restarting."""
+"""A group that is offline for less than this is probably restarting."""
 ABANDONED_MS = DAY_MS
-"""A group without clients for a day, by complete logs, is no longer used: daily jobs have had their
-turn."""
+"""A group without clients for a day, according to complete logs, is no longer used: even daily jobs
+would have run.
+"""
 MAY_RUN = (
     "Check whether its clients still run (RUNNING_NOT_LISTED) and restart them; delete nothing "
-    "until you know."
+    "until you are sure."
 )
 MAY_BE_DELETED = (
     "Start its consumers, or delete the group (deleteSubGroup -r true) if it is no longer used. "

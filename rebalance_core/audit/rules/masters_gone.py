@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 SWITCH_MS = 2 * SECOND_MS
-"""Two hosts log whole seconds, and clocks that agree within a second count as equal."""
+"""Hosts log whole seconds, and clocks that agree within a second count as equal."""
 
 
 def _outages(group: GroupSnapshot) -> Iterator[tuple[str, MasterOutage]]:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rebalance_core.contracts.rows import Fact
 
 FEW = 4
-"""This few short refusals after a logged event are not worth reporting."""
+"""Short refusals after a logged event are not worth reporting up to this number."""
 STALE_MS = CHANNEL_EXPIRY_MS + CHANNEL_SCAN_MS
 """A broker that did not see a connection close has removed it by then."""
 BACK_MS = HEARTBEAT_MS + COMMAND_MS

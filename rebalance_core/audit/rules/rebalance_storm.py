@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 
 
 SECONDS_OF_ONE = 2
-"""What one operation at a broker makes members log; late in a second, it may also appear in the
-next one."""
+"""The entries that one operation at a broker makes members log; late in a second, some may fall
+into the next.
+"""
 
 
 OPERATIONS = (
@@ -136,7 +137,7 @@ def _explained(group: GroupSnapshot, first_ms: int, last_ms: int) -> int:
 
 
 FEW = 4
-"""This many seconds with CHANGE beyond the explained ones may be late or repeated notices."""
+"""Up to this many unexplained seconds with CHANGE may be late or repeated notices."""
 
 
 STEADY_MS = 2 * HEARTBEAT_MS

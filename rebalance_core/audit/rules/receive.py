@@ -102,7 +102,7 @@ def _selection(queues: Mapping[str, int], wait: ReceiveWait) -> str:
     if wait.effective_turns is not Turns.IN_TURN:
         return f"selecting {wait.turns.value}"
     if wait.own + wait.others < sum(queues.values()):
-        return "going through only queue 0 of each broker, as the Node.js client does"
+        return "cycling through only queue 0 of each broker, as the Node.js client does"
     return "going through the queues of the route"
 
 
@@ -111,7 +111,7 @@ BY_CHANCE = (
     "s), a consumer of its own for each topic, or a PushConsumer, which queries all brokers at all "
     "times."
 )
-"""The remedy where no number of receives makes sure that each broker is asked."""
+"""The remedy if no number of receives guarantees that every broker is queried."""
 
 STARVES = Rule(
     "RECEIVE_STARVES",
@@ -120,9 +120,9 @@ STARVES = Rule(
     "wait a minute or longer, because each empty receive waits at another broker. INFO, because no "
     "file shows how many receives a client has in flight.",
     "consumer_groups (consumer_type), memberships, cluster_events (TOPIC_CONFIG)",
-    "Use more concurrent receives (threads or receiveAsync; with one more than the queues on other "
-    "brokers no message waits), a shorter awaitDuration (at least 5 s), or a PushConsumer, which "
-    "queries all brokers at all times.",
+    "Use more concurrent receives (threads or receiveAsync; if they outnumber the queues on the "
+    "other brokers, no message waits), a shorter awaitDuration (at least 5 s), or a PushConsumer, "
+    "which queries all brokers at all times.",
     find_starving,
     state=True,
 )

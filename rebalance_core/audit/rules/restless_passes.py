@@ -50,10 +50,10 @@ def _never_balanced(row: MembershipsRow) -> bool:
 RESTLESS_PASSES = Rule(
     "RESTLESS_PASSES",
     INFO,
-    "With CONFIG, a client from 5.2 on never considers its allocation balanced and runs a pass "
+    "With CONFIG, clients from 5.2 on never consider their allocation balanced and run a pass "
     "every second instead of every 20 seconds.",
     "memberships (strategy, version)",
-    "Nothing while brokers can handle one request per second, member and topic. Otherwise use "
-    "AVG, or raise rocketmq.client.rebalance.minInterval in the members.",
+    "Nothing, as long as brokers can handle one request per second for each member and topic. "
+    "Otherwise use AVG, or raise rocketmq.client.rebalance.minInterval in the members.",
     find_restless_passes,
 )

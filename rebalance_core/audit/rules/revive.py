@@ -208,7 +208,7 @@ _WHY = {
     "OFFSET_ILLEGAL": "the revive queue lacks the offset that it reads",
     "PUT_FAILED": "the retry topic accepts no messages",
     "TOO_SLOW": "reading messages takes longer than 30 s",
-    "GIVEN_UP": "it gave checkpoints up after their last retry",
+    "GIVEN_UP": "it gave up on checkpoints after their last retry",
 }
 _FINAL = ("GIVEN_UP",)
 """Losses that later passes do not repair."""
@@ -370,7 +370,7 @@ STUCK = Rule(
     "REVIVE_STUCK",
     WARNING,
     "A broker does not deliver unacknowledged messages again: its revive service is switched off, "
-    "fails, makes no progress, or gave messages up.",
+    "fails, makes no progress, or gave up on messages.",
     "REVIVE_TROUBLE and REVIVE_PASS (pop.log), REVIVE_PROGRESS (consumerProgress of the revive "
     "group)",
     "Remove the cause named here (timerWheelEnable=true, a writable retry topic, disk space); "

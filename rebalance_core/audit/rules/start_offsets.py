@@ -42,7 +42,7 @@ FROM_OLD = frozenset(
         "CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST",
     }
 )
-"""Settings of applications that want old messages; clients treat the last two as LAST_OFFSET."""
+"""Settings for applications that want old messages; clients treat the last two as LAST_OFFSET."""
 
 
 def first_starts(group: GroupSnapshot) -> list[PullStartsRow]:
@@ -154,7 +154,9 @@ def last_settled(rows: Iterable[PullStartsRow]) -> int:
 
 
 JUMPED = ("MAX_OFFSET", "TIMESTAMP_SEARCH", "RETRY_MAX")
-"""Rules without a commit that start after stored messages; after a commit none are skipped."""
+"""Rules that apply without a commit and start after stored messages; after a commit none are
+skipped.
+"""
 ZERO = ("BROKER_ZERO", "FIRST_ZERO")
 KNOWN = "the group already read the topic, and should read new queues from their start"
 NEW = "the group is new to the topic, and its setting asks for this"

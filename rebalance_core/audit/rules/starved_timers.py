@@ -34,7 +34,7 @@ heartbeats."""
 
 
 SEVERE_MS = HEARTBEAT_MS // 2
-"""A round of heartbeats that blocks the timers half of the time."""
+"""The duration at which a round of heartbeats blocks the timers half of the time."""
 
 
 LEARNT_MS = ROUTE_POLL_MS + HEARTBEAT_MS + MINUTE_MS

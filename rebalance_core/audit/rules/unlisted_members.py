@@ -129,7 +129,7 @@ def _refusals(unlisted: Unlisted) -> str:
 UNSEEN_MEMBERS = Rule(
     "PROXY_GROUP_UNSEEN",
     WARNING,
-    "Some client reads for the group, and no collected file names a member. Brokers never see "
+    "Some client reads for the group, but no collected file names a member. Brokers never see "
     "clients of proxies (CODE 206, not online). INFO if offsets moved only once, as in an "
     "administrator's reset.",
     "committed_offsets, QUEUE_PROGRESS, GROUP_AT_BROKER, NOT_ONLINE; no memberships",

@@ -134,7 +134,7 @@ def test_the_list_is_strict_and_of_several_clients() -> None:
         ('["JAVA"]', '["JAVA"]\nclient_to = "new"', "client_to is 'new', expected a version"),
         ('["JAVA"]', '["JAVA"]\nclient_from = "5.0.0"\nclient_to = "4.9.8"', "5.0.0 is after"),
         ('["JAVA"]', '["JAVA"]\nordered = "yes"', "ordered is 'yes', expected true or false"),
-        ('["JAVA"]', '["JAVA"]\nevidence = { a = 1 }', "expected a table of texts"),
+        ('["JAVA"]', '["JAVA"]\nevidence = { a = 1 }', "expected a table of strings"),
         ('["JAVA"]', '"JAVA"', "languages is 'JAVA', not a list of texts"),
         ("[[issue]]", "[[issue]", "not TOML"),
         (TEXT, "issue = [1]", "holds issue; expected [[issue]]"),
