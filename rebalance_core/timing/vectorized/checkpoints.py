@@ -15,8 +15,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rebalance_core.timing.delays import LEAVES_TOGETHER_US
-from rebalance_core.timing.group_timeline import Ending, GroupTimeline, ProcessLifetime
+from rebalance_core.timing.delays import (
+    LEAVES_TOGETHER_US,
+    SHORTEST_SILENCE_US,
+    SILENCE_SPREAD_US,
+)
+from rebalance_core.timing.group_timeline import (
+    BrokerLifetime,
+    Ending,
+    GroupTimeline,
+    LoggedTime,
+    ProcessLifetime,
+)
 from rebalance_core.timing.options import SECOND_US, ClockOptions
 from rebalance_core.timing.vectorized.futures import Futures, longest_pass_us
 from rebalance_core.timing.vectorized.locks import OrderLocks
@@ -209,7 +219,9 @@ def _same_timeline(
     """Return `_same_until` of a pair of timelines with the same strategies."""
     if kept.options != standing.futures.options or timeline.begin_us != earlier.begin_us:
         return None
-    if _without_lifetimes(timeline) != _without_lifetimes(earlier):
+    if len(earlier.broker_lifetimes) > len(timeline.broker_lifetimes):
+        return None
+    if _cluster_until(timeline, until_us) != _cluster_until(earlier, until_us):
         return None
     sets = None if standing.mixed is None else standing.mixed.subscriptions.sets
     if (kept.codes is None) != (sets is None) or (
@@ -229,8 +241,42 @@ def _same_timeline(
     return lifetimes if len(pairs[0]) == lifetimes and pairs[0] == pairs[1] else None
 
 
-def _without_lifetimes(timeline: GroupTimeline) -> GroupTimeline:
-    return replace(timeline, lifetimes=(), changes=(), initial=(), unknown_members=())
+def _cluster_until(timeline: GroupTimeline, until_us: int) -> GroupTimeline:
+    """Return a timeline without its members and its brokers' events at or after a time."""
+    return replace(
+        timeline,
+        lifetimes=(),
+        changes=(),
+        initial=(),
+        unknown_members=(),
+        routes=tuple(
+            tuple(each for each in versions if _is_before(each.moment, until_us))
+            for versions in timeline.routes
+        ),
+        broker_lifetimes=tuple(
+            _broker_until(each, until_us)
+            for each in timeline.broker_lifetimes
+            if _is_before(each.up, until_us)
+        ),
+        lockless=tuple(
+            each if _is_before(each.until, until_us) else replace(each, until=None)
+            for each in timeline.lockless
+            if _is_before(each.since, until_us)
+        ),
+        notices=tuple(each for each in timeline.notices if _is_before(each.since, until_us)),
+    )
+
+
+def _is_before(moment: LoggedTime | None, until_us: int) -> bool:
+    return moment is None or moment.event_us < until_us
+
+
+def _broker_until(lifetime: BrokerLifetime, until_us: int) -> BrokerLifetime:
+    """Return a broker's lifetime without an end at or after a time."""
+    silence_us = SHORTEST_SILENCE_US + SILENCE_SPREAD_US if lifetime.host_lost else 0
+    if _is_before(lifetime.down, until_us + silence_us):
+        return lifetime
+    return replace(lifetime, down=None, host_lost=False)
 
 
 def _until(lifetime: ProcessLifetime, until_us: int) -> ProcessLifetime:

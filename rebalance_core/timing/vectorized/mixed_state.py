@@ -102,7 +102,8 @@ class MixedState:
         lifetimes.
         """
         take_over(self, state, _STATE, lifetimes)
-        self.heard, self.told_us = state["heard"].copy(), state["told_us"].copy()
+        self.heard[: len(state["heard"])] = state["heard"]
+        self.told_us = state["told_us"].copy()
         self.followed_us = state["followed_us"]
 
     def may_read(self, lifetime: int, broker: int) -> bool:

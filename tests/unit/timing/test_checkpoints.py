@@ -137,6 +137,42 @@ def test_a_later_script_has_the_log_that_it_has_alone(kind: str, number: int) ->
         assert rows_of(found) == rows_of(play_seeds(other, SEEDS, OPTIONS))
 
 
+LOSSES = (
+    [(events.BROKER_DOWN, None)],
+    [(events.BROKER_DOWN, None), (events.BROKER_UP, None)],
+    [(events.BROKER_DOWN, events.EXPIRED), (events.BROKER_UP, None)],
+    [(events.NOTICES, events.OFF)],
+)
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "orderly mixed"])
+@pytest.mark.parametrize("loss", LOSSES, ids=["lost", "back", "host", "silent"])
+def test_a_group_that_loses_a_broker_has_the_log_that_it_has_alone(
+    kind: str, loss: list[tuple[str, str | None]]
+) -> None:
+    """Also at a time when the edit is too close to the last change to resume all of it."""
+    pick = random.Random(f"{kind} {loss}")
+    given = [
+        *recorded(pick, "mixed" in kind),
+        event_at(-50_000, 15, events.BROKER_DOWN, broker_name="b", detail=None),
+        event_at(-20_000, 16, events.BROKER_UP, broker_name="b"),
+    ]
+    end_ms = max(event.event_ms for event in given) - T0_MS
+    cuts_ms = [end_ms + 600_000, end_ms + 100_000, end_ms // 2]
+    first = timeline(given, "orderly" in kind, "5.3.3")
+    checkpoints = Checkpoints([(T0_MS + at_ms) * 1_000 for at_ms in cuts_ms])
+    play_seeds(first, SEEDS, OPTIONS, checkpoints)
+    for at_ms in cuts_ms:
+        later = [
+            event_at(at_ms + 30_000 * number, 100 + number, what, broker_name="b", detail=detail)
+            for number, (what, detail) in enumerate(loss)
+        ]
+        other = timeline([*edited(pick, given, at_ms), *later], "orderly" in kind, "5.3.3")
+        assert reason_of(other) == REGULAR
+        found = play_seeds(other, SEEDS, OPTIONS, checkpoints)
+        assert rows_of(found) == rows_of(play_seeds(other, SEEDS, OPTIONS))
+
+
 def test_what_scripts_have_in_common_is_played_once(monkeypatch: pytest.MonkeyPatch) -> None:
     given = list(recorded(random.Random(6), mixed=False))
     end_ms = max(event.event_ms for event in given) - T0_MS
@@ -156,6 +192,11 @@ def test_what_scripts_have_in_common_is_played_once(monkeypatch: pytest.MonkeyPa
     play_seeds(later, SEEDS, OPTIONS)
     # the first timeline's last segment, too: nothing of it lasts until the edit
     assert 0 < shared == len(played) - shared - of_first
+    # a broker that is lost later changes nothing before
+    del played[:]
+    lost = event_at(end_ms + 600_000, 100, events.BROKER_DOWN, broker_name="b")
+    play_seeds(timeline([*given, lost], True, "5.3.3"), SEEDS, OPTIONS, checkpoints)
+    assert 0 < len(played) < of_first
     # other settings are another group
     del played[:]
     slow = replace(later, settings=replace(later.settings, client_version="4.9.7"))
