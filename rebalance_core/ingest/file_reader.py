@@ -165,10 +165,10 @@ LISTED, ROUTED = "listed ", "routed "
 group and client id; a list of members is whole, with its group and broker, and has a topic; an
 offset was committed, with its group, topic, queue id and broker, of a store its folder; a store was
 changed; a topic came to have this many queues to read on a broker, has or had them; a queue's
-messages end there, with its topic, queue id and broker; a dump named after a group has the name or
-retry topic of a group, with both groups; a dump has the client id of the client that answered; an
-answer as a whole, with when its client last pulled or popped, or a list of members; clusterList has
-a broker; a topicRoute has a broker with this many queues.
+messages end there, with its topic, queue id and broker, and by topicStatus since when; a dump named
+after a group has the name or retry topic of a group, with both groups; a dump has the client id of
+the client that answered; an answer as a whole, with when its client last pulled or popped, or a
+list of members; clusterList has a broker; a topicRoute has a broker with this many queues.
 """
 MOST_WITNESSES = 2_000
 
@@ -1052,7 +1052,8 @@ class FileReader:
             self._note_end(*queue, row["broker_offset"])
         elif fact.kind == "queue_offsets" and not fact.values["broker_name_truncated"]:
             status, topic = fact.values, self.file.arguments[1]
-            self._note_end(topic, status["broker_name"], status["queue_id"], status["max_offset"])
+            queue = topic, status["broker_name"], status["queue_id"]
+            self._note_end(*queue, status["max_offset"], status["last_updated_ms"] or 0)
         elif fact.kind == "broker":
             self.stats.witness(f"{LISTED}{fact.values['broker_name']}", 0, 1)
         elif fact.kind == "route_queues":
@@ -1072,8 +1073,10 @@ class FileReader:
     def _note_queues(self, topic: str, queues: int, at_ms: int, change: int) -> None:
         self.stats.witness(f"{QUEUES}{topic} {queues}", at_ms, change)
 
-    def _note_end(self, topic: str, broker: str, queue_id: int, offset: int) -> None:
-        self.stats.witness(f"{END}{topic} {queue_id} {broker}", 0, offset)
+    def _note_end(
+        self, topic: str, broker: str, queue_id: int, offset: int, since_ms: int = 0
+    ) -> None:
+        self.stats.witness(f"{END}{topic} {queue_id} {broker}", since_ms, offset)
 
     def _note_commit(
         self, group: str, topic: str, broker: str, queue_id: int, at_ms: int, offset: int

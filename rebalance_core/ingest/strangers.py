@@ -15,13 +15,11 @@ from rebalance_core.ingest.collection import (
     BROKER_LOG,
     CONFIG_STORES,
     TOPICS,
-    CollectedFile,
     Collection,
 )
 from rebalance_core.ingest.copied_names import may_be
 from rebalance_core.ingest.evidence import Evidence, is_on_cluster
 from rebalance_core.ingest.fact import (
-    OLD_ANSWER,
     OTHER_BROKER,
     OTHER_CLUSTER,
     OTHER_SUBJECT,
@@ -30,9 +28,9 @@ from rebalance_core.ingest.fact import (
     Unreadable,
     file_of,
 )
-from rebalance_core.ingest.file_reader import ANSWER, OF_CLIENT, OF_GROUP, FileStats
+from rebalance_core.ingest.file_reader import OF_CLIENT, OF_GROUP, FileStats
 from rebalance_core.ingest.foreign_files import foreign_files
-from rebalance_core.model.times import MINUTE_MS
+from rebalance_core.ingest.old_answers import old_answers
 
 if TYPE_CHECKING:
     from rebalance_core.ingest.evidence_types import ClusterEvidence
@@ -111,11 +109,11 @@ def _refused(file_stats: FileStats, why: Unreadable) -> FileStats:
 # group that is not online; the properties of a client have its group, address and instance. Where
 # these are the group or client that another answer is named after, this one's name is wrong.
 def _misnamed_answers(collection: Collection, stats: Iterable[FileStats]) -> dict[str, Unreadable]:
-    """Return why each answer has another group's or client's name, by file."""
+    """Return why each answer has another group's, client's or time's name, by file."""
     answers = [s for s in stats if s.kind == ADMIN]
     names = {f.name: f.arguments[2] for f in collection.files if f.arguments[2:]}
     return (
-        _repeated(answers, collection.files)
+        old_answers(answers, collection.files)
         | _of_other_clients(answers, names)
         | _of_other_groups(answers)
     )
@@ -144,32 +142,6 @@ def _of_other_clients(
             others = [name for name in names.values() if _is_same_client(name, stated)]
             if others:
                 why[answer.name] = _misnamed(min(others), own)
-    return why
-
-
-# A client notes the time of each pull or pop, also of one that waits at the broker (15 s by
-# default) or is put off because its cache is full. An answer with the text of one a minute earlier
-# that showed a live client is that one: otherwise the client would have stopped at that moment.
-def _repeated(
-    answers: Iterable[FileStats], files: Iterable[CollectedFile]
-) -> dict[str, Unreadable]:
-    """Return why each client's answer is an earlier one, by file."""
-    of_clients = {f.name: f for f in files if f.written_ms is not None and f.arguments[2:]}
-    written_ms = {name: file.written_ms or 0 for name, file in of_clients.items()}
-    first: dict[tuple[str, str], str] = {}
-    why: dict[str, Unreadable] = {}
-    dated = [answer for answer in answers if answer.name in of_clients]
-    for answer in sorted(dated, key=lambda answer: written_ms[answer.name]):
-        for text, ((pulled_ms, _), *_) in answer.witnessed.items():
-            if not text.startswith(ANSWER):
-                continue
-            client = of_clients[answer.name].arguments[2]
-            earlier = first.setdefault((client, text), answer.name)
-            was_live = pulled_ms > written_ms[earlier] - MINUTE_MS
-            if was_live and written_ms[answer.name] - written_ms[earlier] > MINUTE_MS:
-                why[answer.name] = Unreadable(
-                    OLD_ANSWER, f"it repeats {earlier}: no pull of the client is newer"
-                )
     return why
 
 

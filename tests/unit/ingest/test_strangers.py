@@ -207,27 +207,6 @@ def test_a_client_s_answer_with_another_client_s_name_is_set_apart(tmp_path: Pat
     assert finding["remedy"].startswith("Run the command again")
 
 
-def test_a_client_s_answer_that_repeats_an_earlier_one_is_set_apart(tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(DATA / "shared-later" / "collection", tmp_path / "shared"))
-    rounds = sorted((folder / "mqadmin").glob("*-consumerStatus-orders-app"))
-    name = "10.0.0.1@app.txt"
-    assert (rounds[0] / name).exists()
-    shutil.copy(rounds[0] / name, rounds[-1] / name)
-    earlier = (rounds[0] / name).relative_to(folder)
-    reason = f"it repeats {earlier}: no pull of the client is newer"
-    assert misnamed(folder) == {f"consumerStatus-orders-app/{name}": reason}
-    # other figures show that the client answered anew
-    newer = (rounds[0] / name).read_text().replace("cachedMsgCount=0", "cachedMsgCount=1")
-    (rounds[-1] / name).write_text(newer)
-    assert not misnamed(folder)
-    # a client that had stopped before the earlier answer did not pull in between either
-    stopped = rounds[0].with_name(f"{int(rounds[0].name[:13]) + 100_000}{rounds[0].name[13:]}")
-    shutil.rmtree(stopped, ignore_errors=True)
-    rounds[0].rename(stopped)
-    (rounds[-1] / name).write_bytes((stopped / name).read_bytes())
-    assert not misnamed(folder)
-
-
 def test_the_refusal_of_another_group_s_list_is_set_apart(tmp_path: Path) -> None:
     folder = copied(tmp_path)
     newest = max((folder / "mqadmin").glob("*-consumerConnection-order-service-broker-a.txt"))

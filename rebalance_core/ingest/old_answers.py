@@ -1,0 +1,123 @@
+"""Finds answers of mqadmin that are older than their names state, as a cache or a wrong copy has
+them: they repeat an earlier answer after what they show had changed.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+
+from rebalance_core.ingest.collection import CollectedFile
+from rebalance_core.ingest.fact import OLD_ANSWER, Unreadable
+from rebalance_core.ingest.file_reader import ANSWER, COMMIT, END, FileStats
+from rebalance_core.model.times import MINUTE_MS, SECOND_MS
+
+PULLED_AGAIN_MS = 40 * SECOND_MS
+"""A live client notes its next pull or pop within this time: a broker holds a pull for 15 s, and
+the client gives a request up after 30 s and asks again within 3 s."""
+CLOCKS_MS = 10 * SECOND_MS
+"""A greater difference between the clocks of a broker and of the machine that asks would be noticed
+(`clock_offsets`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """An answer, with when its command started (epoch ms)."""
+
+    file: CollectedFile
+    stats: FileStats
+    at_ms: int
+
+
+def old_answers(
+    answers: Iterable[FileStats], files: Iterable[CollectedFile]
+) -> dict[str, Unreadable]:
+    """Return why each answer of a client, and each with the ends of queues, is an earlier one.
+
+    Args:
+        answers: how each output of mqadmin was understood.
+        files: the files of the collection.
+    """
+    by_name = {file.name: file for file in files}
+    dated = [
+        _Answer(file, stats, file.written_ms)
+        for stats in answers
+        if (file := by_name[stats.name]).written_ms is not None
+    ]
+    dated.sort(key=lambda answer: (answer.at_ms, answer.file.name))
+    why = dict(chain(_of_clients(dated), _of_ends(dated)))
+    return {name: Unreadable(OLD_ANSWER, message) for name, message in why.items()}
+
+
+# A client notes the time of each pull or pop, also of one that waits at the broker or is put off
+# because its cache is full. An answer with the text of one before that showed a live client is that
+# one: otherwise the client would have stopped at that moment.
+def _of_clients(answers: Iterable[_Answer]) -> Iterator[tuple[str, str]]:
+    first: dict[tuple[str, str], _Answer] = {}
+    for answer in answers:
+        arguments = answer.file.arguments
+        for text, ((pulled_ms, _), *_) in answer.stats.witnessed.items() if arguments[2:] else ():
+            if text.startswith(ANSWER):
+                earlier = first.setdefault((arguments[2], text), answer)
+                was_live = pulled_ms > earlier.at_ms - MINUTE_MS
+                if was_live and answer.at_ms - earlier.at_ms > PULLED_AGAIN_MS:
+                    message = f"it repeats {earlier.file.name}: no pull of the client is newer"
+                    yield answer.file.name, message
+
+
+# The end of a queue falls only if the broker loses messages or the topic is created anew. An answer
+# that repeats all offsets of an earlier one to the same question is that one if another of the same
+# minute still, or again, has the end to which the queue had grown. topicStatus prints since when.
+def _of_ends(answers: Iterable[_Answer]) -> Iterator[tuple[str, str]]:
+    with_ends = [answer for answer in answers if any(_offsets(answer, END))]
+    seen: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
+    for answer in with_ends:
+        for queue, since_ms, end in _offsets(answer, END):
+            insort(seen[queue], (answer.at_ms, end, answer.file.name))
+            if since_ms:
+                stored_ms = min(since_ms + CLOCKS_MS, answer.at_ms)
+                insort(seen[queue], (stored_ms, end, answer.file.name))
+    first: dict[tuple[object, ...], _Answer] = {}
+    for answer in with_ends:
+        ends = sorted((queue, end) for queue, _, end in _offsets(answer, END))
+        commits = sorted(_offsets(answer, COMMIT))
+        question = (answer.file.arguments, tuple(ends), tuple(commits))
+        earlier = first.setdefault(question, answer)
+        for queue, end in ends if earlier is not answer else ():
+            if shown_by := _higher(seen[queue], earlier.at_ms, answer.at_ms, end):
+                topic, queue_id, broker = queue.split(" ")
+                yield (
+                    answer.file.name,
+                    f"it repeats {earlier.file.name}, and {shown_by}, of the same minute, has a "
+                    f"higher end of {topic} {broker}:{queue_id}",
+                )
+                break
+
+
+def _offsets(answer: _Answer, what: str) -> Iterator[tuple[str, int, int]]:
+    for name, ((since_ms, offset), *_) in answer.stats.witnessed.items():
+        if name.startswith(what):
+            yield name.removeprefix(what), since_ms, offset
+
+
+def _higher(seen: list[tuple[int, int, str]], since_ms: int, at_ms: int, end: int) -> str:
+    """Return an answer of the same minute with the end to which a queue grew after a time; empty if
+    it did not, or if none shows it.
+
+    Args:
+        seen: when the end was seen, where and in which file, in order of time.
+        since_ms: the time.
+        at_ms: when it is ``end`` again.
+        end: the lower end.
+    """
+    between = seen[bisect_right(seen, (since_ms + 1,)) : bisect_left(seen, (at_ms,))]
+    highest = max((grown for _, grown, _ in between), default=end)
+    near = (
+        name
+        for ms, grown, name in seen
+        if grown >= highest and abs(ms - at_ms) <= MINUTE_MS and ms > since_ms
+    )
+    return next(near, "") if highest > end else ""
