@@ -4,7 +4,7 @@ or OFFLINE.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -17,7 +17,13 @@ from rebalance_core.audit.comparable import (
     unpredictable,
     why_unobserved,
 )
-from rebalance_core.audit.comparison_gaps import Modes, gaps, mode_is_known, request_modes
+from rebalance_core.audit.comparison_gaps import (
+    Modes,
+    brokers_unshown,
+    gaps,
+    mode_is_known,
+    request_modes,
+)
 from rebalance_core.audit.difference import UNEXPLAINED, Difference, Unsettled, classified
 from rebalance_core.audit.disagreements import disagreements, is_certain, let_go
 from rebalance_core.audit.group_snapshot import Finding, GroupSnapshot, listed
@@ -351,16 +357,21 @@ def _unknown_if_uncovered(
     gap = next(all_gaps, None)
     if gap is None:
         return result
-    proven = tuple(_certain_differences(group, observed, result.differences))
+    proven = tuple(_certain_differences(group, prediction, observed, result.differences))
     return replace(unknown(result, gap), differences=proven)
 
 
 def _certain_differences(
-    group: GroupSnapshot, observed: list[Observation], differences: Iterable[Difference]
+    group: GroupSnapshot,
+    prediction: Prediction,
+    observed: list[Observation],
+    differences: Sequence[Difference],
 ) -> Iterator[Difference]:
     """Yield the differences that no unknown fact at their time could explain."""
     modes = request_modes(group, observed)
-    for at_ms, at_once in groupby(differences, key=lambda difference: difference.at_ms):
+    unrouted = {topic for topic, _ in brokers_unshown(group, prediction, observed, differences)}
+    known = (difference for difference in differences if difference.queue.topic not in unrouted)
+    for at_ms, at_once in groupby(known, key=lambda difference: difference.at_ms):
         if gap_of(group, CAUSES, Finding("", first_ms=at_ms, last_ms=at_ms)) is None:
             yield from (difference for difference in at_once if mode_is_known(difference, modes))
 

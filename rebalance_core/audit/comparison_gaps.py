@@ -70,7 +70,7 @@ def gaps(
         queue = min(stray)
         what = f"no file shows that {queue.topic} has queue {queue.queue_id} on {queue.broker_name}"
         yield unknowns.route_unshown(queue.topic, queue.broker_name, what)
-    for topic, broker in _brokers_unshown(group, prediction, observed, differences):
+    for topic, broker in brokers_unshown(group, prediction, observed, differences):
         what = f"no dump in the last round shows that {topic} still exists on {broker}"
         yield unknowns.route_unshown(topic, broker, what)
     agrees = group.run.coverage.known and not differs
@@ -194,7 +194,7 @@ def _unshown(
     )
 
 
-def _brokers_unshown(
+def brokers_unshown(
     name: GroupSnapshot,
     prediction: Prediction,
     observed: list[Observation],
