@@ -190,7 +190,7 @@ def _shifts(
     late, few = _late(collection.files, counted)
     offsets, unsure, compared = _offsets(marks, order, naming)
     unsure |= few
-    of_name_servers = _of_name_servers(marks, offsets, late)
+    of_name_servers = _of_name_servers(marks, offsets, late, _ends(parts))
     offsets |= of_name_servers
     by_order = _by_order(offsets, order, compared | of_name_servers.keys())
     offsets |= {host: behind_ms for host, (behind_ms, _) in by_order.items()}
@@ -529,19 +529,30 @@ def _of_one_host(marks: Mapping[Host, Marks]) -> dict[Host, Marks]:
 
 
 def _of_name_servers(
-    marks: Mapping[Host, Marks], behind_ms: Mapping[Host, int], late: Mapping[str, int]
+    marks: Mapping[Host, Marks],
+    behind_ms: Mapping[Host, int],
+    late: Mapping[str, int],
+    ends: Mapping[Host, int],
 ) -> dict[Host, int]:
     """Return how far name servers' clocks are behind those of brokers that started.
 
     A broker registers in the `REGISTERED_MS` after its start: the difference that explains most
     starts is the clocks', that of brokers that are off before any other. Where brokers' clocks are
-    not known, a single broker shows nothing.
+    not known, a single broker shows nothing. All brokers also register when a name server starts
+    without its earlier logs: logs that end together without the difference have the same clock.
 
     Args:
         marks: the marks of all hosts.
         behind_ms: how far clocks of brokers are behind.
         late: how much later the lines of a broker are than its clock.
+        ends: when the log of each host ends.
     """
+    broker_ends = [
+        ms + behind_ms.get(host, 0) - late.get(host.place, 0)
+        for host, ms in ends.items()
+        if host.kind == BROKER_LOG
+    ]
+    end_ms = max(broker_ends, default=None)
     offsets: dict[Host, int] = {}
     ups = [
         (host, name, ms + behind_ms.get(host, 0) - late.get(host.place, 0))
@@ -560,7 +571,9 @@ def _of_name_servers(
         explained = {ms: _explained(ahead, ms) for ms in (0, *sorted({ms for ms, _ in ahead}))}
         best = max(explained, key=lambda ms: len(explained[ms]))
         brokers = {broker for broker, _, _ in explained[best]}
-        if 2 * len(explained[0]) >= len(starts) > 0:
+        apart_ms = ends[host] - end_ms if end_ms is not None and host in ends else best
+        together = abs(apart_ms) < abs(apart_ms - best)
+        if 2 * len(explained[0]) >= len(starts) > 0 or (starts and together):
             offsets[host] = 0
         elif len(explained[best]) >= max(LEAST_MATCHES, len(starts) // 2 + 1) and (
             len(brokers) >= LEAST_HOSTS or brokers <= behind_ms.keys()
@@ -570,6 +583,19 @@ def _of_name_servers(
             shared = [ms for ms in off if abs(ms - behind) <= REGISTERED_MS] or [behind]
             offsets[host] = shared[len(shared) // 2] if abs(behind) > REGISTERED_MS else 0
     return offsets
+
+
+def _ends(parts: Iterable[LogPart]) -> dict[Host, int]:
+    """Return when each host's log ends, by the host's clock."""
+    ends: dict[Host, int] = {}
+    clock = ServerClock()
+    for part in parts:
+        ms = clock.second_ms(part.stats.last_line)
+        if ms is not None and part.file.kind == part.host.kind:
+            ms += part.stats.shift_ms
+            ends[part.host] = max(ms, ends.get(part.host, ms))
+    newest = {host.machine: host for host in sorted(ends)}
+    return {host: ends[host] for host in newest.values()}
 
 
 _Start = tuple[Host, str, int]

@@ -76,6 +76,22 @@ def test_the_clock_of_a_name_server_is_compared_with_starts_of_brokers(
         assert abs(row["event_ms"] - same["event_ms"]) <= (0 if whole_zone else 5_000)
 
 
+def test_a_name_server_that_starts_without_its_old_logs_has_the_brokers_clock(
+    tmp_path: Path,
+) -> None:
+    """All brokers register with it at once, as after their own start (a replaced pod)."""
+    shutil.copytree(DATA / "join-leave-5.5" / "collection", tmp_path / "c")
+    (path,) = (tmp_path / "c" / "namesrv").rglob("namesrv.log*")
+    lines = gzip.decompress(path.read_bytes()).splitlines(keepends=True)
+    start = [line for line in lines if line[:19] <= b"2026-11-22 15:18:00"]
+    again = [HEAD.sub(lambda m: _later(m[1], 300), line) for line in start]
+    assert sum(b"new broker registered" in line for line in again) == 2
+    rest = [line for line in lines if line[:19] > b"2026-11-22 15:23:00"]
+    path.write_bytes(gzip.compress(b"".join(again + rest), 1))
+    tables = ingest_collection(tmp_path / "c").tables
+    assert (named(tables), offsets(tables)) == ([], {})
+
+
 def _of_brokers(tables: Any) -> list[Any]:
     return [row for row in tables["cluster_events"] if row["event_type"].startswith("BROKER_")]
 
