@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import md5
+from struct import unpack
 from typing import Any, ClassVar
 
 from rebalance_core.model.errors import UsageError
@@ -89,8 +90,8 @@ def _node_points(client_id: str, first: int, count: int, hashing: Hashing) -> tu
     if hashing != UTF_8:
         return tuple([ring_point(f"{client_id}-{number}", hashing) for number in numbers])
     begin = java_bytes(f"{client_id}-", UTF_8)  # the same for all nodes of the id
-    digests = (md5(begin + b"%d" % number, usedforsecurity=False).digest() for number in numbers)
-    return tuple([int.from_bytes(digest[:4], "big") for digest in digests])
+    digests = [md5(begin + b"%d" % number, usedforsecurity=False).digest() for number in numbers]
+    return unpack(">" + "I12x" * count, b"".join(digests))
 
 
 Ring = tuple[tuple[int, ...], tuple[str, ...]]
