@@ -27,7 +27,7 @@ from rebalance_core.contracts.time_ranges import TIME_RANGES
 from rebalance_core.model.errors import InputRefused
 
 SHOWN_CHARACTERS = 200
-"""Characters of a bad value in a message; the whole row is in `rejected.raw`."""
+"""Maximum characters of a bad value in a message; the whole row is in `rejected.raw`."""
 
 
 @dataclass(frozen=True, eq=False)

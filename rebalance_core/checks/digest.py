@@ -22,7 +22,7 @@ DIGEST_HEX_DIGITS = 32
 BLOCK_ROWS = 32_768
 """Rows hashed at once, so that a step's data stays in the processor's cache."""
 _KEPT_POWERS = 1 << 19
-"""Powers kept between calls (8 MB); longer inputs compute their own."""
+"""Powers cached between calls (8 MB); longer inputs compute their own."""
 _LOW = np.uint64(0xFFFFFFFF)
 _NULL = np.uint64(0xA0761D6478BD642F)  # wyhash's first secret: any odd number
 _BASE = 0xE7037ED1A0B428DB  # odd, so that it has an inverse

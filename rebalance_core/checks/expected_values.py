@@ -54,13 +54,15 @@ DETAILS = {
     events.MASTER_DOWN: events.MASTER_MODES,
     events.NOTICES: events.NOTICE_MODES,
 }
-"""Valid values of `detail`, by event type; REQUEST_MODE has its own text, other types have none."""
+"""Valid values of `detail`, by event type; REQUEST_MODE has its own format, other types have none.
+"""
 
 ENUM_COLUMNS = ("consumer_type", "message_model", "rebalance_mode", "consume_from_where")
 ENUMS = {name: CONSUMER_GROUPS.column(name).allowed for name in ENUM_COLUMNS} | {
     "status": SEND_RESULTS.column("status").allowed
 }
-"""Allowed words by column, in the order of a row's issues; cluster_events allows the same."""
+"""Allowed values by column, in the order of a row's issues; cluster_events allows the same values.
+"""
 PARSED: dict[str, tuple[str, Callable[[str], object]]] = {
     "strategy": ("BAD_STRATEGY", parse_strategy),
     "version": ("BAD_VERSION", parse_version),
@@ -68,9 +70,9 @@ PARSED: dict[str, tuple[str, Callable[[str], object]]] = {
     "broker_version": ("BAD_VERSION", parse_version),
     "language": ("BAD_VALUE", parse_language),
 }
-"""Code and parser of columns whose texts have a grammar."""
+"""Code and parser of columns whose values have a grammar."""
 OTHER_LANGUAGES = tuple(language for language in LANGUAGES if language != JAVA)
-"""Members of these have their own versions (`model.clients`)."""
+"""Clients in these languages have their own versions (`model.clients`)."""
 MAX_NAME_BYTES = 4096
 """Maximum length of a name; RocketMQ's topics have up to 127 characters, its groups 255
 (``Validators``)."""

@@ -23,7 +23,7 @@ from rebalance_core.storage.store_answers import is_of_store, refusal
 
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 _WHOLE_BYTES = 8 << 20
-"""Larger files, in bytes, are divided into their row groups."""
+"""Files larger than this, in bytes, are divided into their row groups."""
 _ROWS_AT_ONCE = 1 << 17
 
 

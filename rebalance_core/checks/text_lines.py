@@ -12,7 +12,7 @@ from rebalance_core.contracts.table import RAW, SOURCE
 from rebalance_core.model.errors import InputRefused
 
 UTF8 = "_utf8"
-"""Whether a line was valid UTF-8 before it became text."""
+"""Whether a line was valid UTF-8 before it was decoded."""
 BLOCK_BYTES = 8 << 20
 """Lines read at once: about as many rows as fit into the processor's caches with their columns."""
 _NEWLINE = 10

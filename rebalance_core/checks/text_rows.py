@@ -31,7 +31,7 @@ from rebalance_core.contracts import Table
 from rebalance_core.contracts.table import RAW, READ_ISSUES, SOURCE, Column, arrow_type
 
 FEW_LINES = 1_000
-"""This many are read individually if they are not regular together."""
+"""This many lines are read one by one if they are not all regular."""
 _PARTS = 8
 _PARSED_AT_ONCE = 1 << 20  # bytes
 _LONG_LINE = 1_000  # bytes; shorter lines have no long numbers and no deep nesting
@@ -44,7 +44,7 @@ _KINDS: dict[str, set[type]] = {
     "BOOLEAN": {bool},
     "ARRAY<STRING>": {list},
 }
-"""The values that Python's `json` yields for a contract's type."""
+"""The Python types that `json` yields for a contract's type."""
 
 
 @dataclass(frozen=True, eq=False)

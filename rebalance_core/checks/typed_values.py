@@ -17,7 +17,7 @@ from rebalance_core.contracts.table import (
 MOST_DIGITS = 1_000
 """Integers in JSON with more digits are read as floats."""
 EXACT_BELOW = 2.0**53
-"""From this number on, integers may have lost digits as floats."""
+"""From this value on, integers stored as floats may have lost digits."""
 _SPACE = " \t\n\r\v\f"
 _WHOLE = re.compile(r"[+-]?[0-9]{1,40}")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")

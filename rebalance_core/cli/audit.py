@@ -87,10 +87,9 @@ if TYPE_CHECKING:
     from rebalance_core.report.loss_table import LossRow
 
 TOP_CAUSES = 12
-"""How many causes the summary names, with their consequences."""
+"""Maximum number of causes that the summary lists, with their consequences."""
 NEVER_ACCEPTED = (COLLECTION_INCOMPLETE.rule_id,)
-"""An incomplete audit is never green, so one must either collect what is missing or stop expecting
-it.
+"""An incomplete audit is never green, so either collect what is missing or stop expecting it.
 """
 
 

@@ -41,14 +41,14 @@ if TYPE_CHECKING:
     from rebalance_core.report.audit_report import ShownFinding
 
 PAGE, METRICS, INGESTED, STATE, PRIVATE, CARRIED, GONE = BESIDE_TABLES["audit"]
-"""`INGESTED` and `PRIVATE` are folders with the ingested tables; the latter is temporary, for when
-client ids must not remain. `CARRIED`, if it exists, has findings of earlier runs that this run
+"""`INGESTED` and `PRIVATE` are folders with the ingested tables; the latter is temporary and used
+if client ids must not remain. `CARRIED`, if it exists, has findings of earlier runs that this run
 could not check; `GONE` has the fingerprints of findings that are gone.
 """
 WRITTEN = (*AUDITED_TABLES, *BESIDE_TABLES["audit"])
 WIDTH = 100
 NAMED_CHANGES = 8
-"""The most findings of a state that are named."""
+"""Maximum number of findings listed per state."""
 FindingRow = Mapping[str, Any]
 
 

@@ -47,7 +47,7 @@ READERS = {
     "recorded_scaling": read_recorded,
 }
 OPTIONS = {"recorded_scaling": "recorded"}
-"""The options of tables that they do not name."""
+"""The options for tables that the input options do not name."""
 
 
 def run(options: AutoscaleOptions) -> JobReport:

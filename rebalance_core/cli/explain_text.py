@@ -243,8 +243,8 @@ def _receive_lines(wait: GroupWait) -> Iterator[str]:
     if longest_ms is None:
         by_chance = " or ".join(turns.value for turns in wait.turns)
         how_long = (
-            f"chance decides how long, as clients select {by_chance} (empty {receives}; {shares}; "
-            "there is no upper bound)"
+            f"how long is a matter of chance, as clients select {by_chance} (empty {receives}; "
+            f"{shares}; there is no upper bound)"
         )
     else:
         how_long = (

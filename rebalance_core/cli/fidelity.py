@@ -199,10 +199,10 @@ def _cells(row: Row, several: bool) -> Iterator[str]:
 
 def _legend() -> Iterator[str]:
     text = (
-        "LAST: from a change until the last client with a log moved a queue. FIRST_ADD, "
-        "FIRST_DROP: until a client took and gave up its first. GAP: a queue's time without an "
-        "owner (below 0: with several). `in range`: between the fastest and the slowest future of "
-        "the same change; with 95 % of the samples there, a kind AGREES."
+        "LAST: from a change until the last move of a queue by a client with a log. FIRST_ADD, "
+        "FIRST_DROP: until a client took or revoked its first queue. GAP: how long a queue had no "
+        "owner (below 0: several owners). `in range`: between the fastest and the slowest future "
+        "of the same change; with 95 % of the samples there, a kind AGREES."
     )
     yield from wrap(text, terminal.WIDTH, initial_indent="  ", subsequent_indent="  ")
 

@@ -18,7 +18,7 @@ from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.names import cluster_name
 
 ROWS_IN_PROCESS = 5_000_000
-"""Fleets with more rows than this, about a minute of one processor, are generated on Spark."""
+"""Fleets with more rows than this (about a minute of CPU time) are generated on Spark."""
 
 
 def run(options: GenerateOptions) -> JobReport:

@@ -38,14 +38,14 @@ from rebalance_core.strategies.custom import name_of
 from rebalance_core.strategies.texts import strategy_text
 
 SHOWN_ROWS = 10
-"""How many rows of a table a notebook shows."""
+"""Maximum number of rows of a table that a notebook shows."""
 SKETCHED_MS = 1_767_225_600_000
-"""When a sketch begins: an arbitrary time, 2026-01-01T00:00:00Z."""
+"""The start time of a sketch, chosen arbitrarily: 2026-01-01T00:00:00Z."""
 FORMS = "a folder, or a dict from table names to Arrow tables, pandas frames or lists of dicts"
 
 
 _OF_THE_RUN = re.compile(r"; page in .*")
-"""The part of the output about a temporary page and the duration."""
+"""The part of the output that depends on a temporary page and the duration."""
 
 
 class Tables(Mapping[str, pa.Table]):

@@ -21,7 +21,7 @@ from rebalance_core.model.errors import UsageError, did_you_mean
 from rebalance_core.version import LIBRARY_VERSION
 
 OBJECTS_A_COLLECTION = 100_000
-"""After how many new objects Python collects cyclic garbage, instead of after 700.
+"""The number of new objects after which Python collects cyclic garbage, instead of 700.
 
 Jobs make millions of objects but hardly any cycles; with 700, collection takes a tenth of an
 ingest.
@@ -103,7 +103,7 @@ JOBS: dict[str, Job] = dict(
         _job(
             "plan",
             planning_options.PlanOptions,
-            "play scenarios and strategies over the same history, and compare movement and balance",
+            "apply scenarios and strategies to the same history, and compare movement and balance",
             "--input tables --scenario add-consumers --output out/plan",
             "--input tables --strategy AVG --strategy league --seeds 5 --output out/plan",
         ),
@@ -152,8 +152,8 @@ JOBS: dict[str, Job] = dict(
         _job(
             "fidelity",
             planning_options.FidelityOptions,
-            "compare what your clients logged about each change, and how long their requests took, "
-            "with simulated futures of the same changes",
+            "compare what your clients logged about each change, and the duration of their "
+            "requests, with simulated futures of the same changes",
             "--input out/tonight --output out/fidelity",
             "--input out/tonight --fit out/monday out/tuesday --output out/fidelity",
         ),
@@ -184,7 +184,7 @@ JOBS: dict[str, Job] = dict(
         _job(
             "history",
             job_options.HistoryOptions,
-            "combine nightly audits: show which findings are new, gone, not examined, or recurring",
+            "combine nightly audits: show which findings are new, gone, not checked, or recurring",
             "--runs out/nights --output out/history",
             "--runs out/nights --output out/history --owners owners.toml",
         ),
@@ -236,7 +236,7 @@ def build_parser(jobs: Mapping[str, Job], chosen: str | None) -> argparse.Argume
     """Return the parser of `rebalance JOB …`; only the chosen job has its options."""
     parser = _Parser(
         prog="rebalance",
-        description="Who owns which RocketMQ queue, when, and where it starts to read.",
+        description="Show who owns which RocketMQ queue, when, and where each starts to read.",
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {LIBRARY_VERSION}")
     subparsers = parser.add_subparsers(dest="job", metavar="JOB")

@@ -94,7 +94,7 @@ def _print(text: str, end: str = "\n") -> None:
     except OSError as error:
         terminal.discard(sys.stdout)
         raise UsageError(
-            f"the job is finished, but its result cannot be printed: {reason_of(error)}"
+            f"the job has finished, but its result cannot be printed: {reason_of(error)}"
         ) from error
 
 

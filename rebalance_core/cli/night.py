@@ -36,7 +36,7 @@ METRICS = "metrics.prom"
 """The file name of the metrics of an audit and of a history."""
 AUDIT_TEXTFILE, HISTORY_TEXTFILE = "rebalance_audit.prom", "rebalance_history.prom"
 NAMED = 3
-"""The most uncollected parts, or removed items, that a line names."""
+"""Maximum number of uncollected parts, or removed items, that a line lists."""
 
 Options = TypeVar("Options", bound=JobOptions)
 

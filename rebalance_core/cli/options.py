@@ -200,7 +200,7 @@ def mounted_folder(text: str) -> str:
     from rebalance_core.contracts.paths import is_local
 
     if not is_local(text):
-        raise ValueError("must be a folder of this machine; copy the input there first")
+        raise ValueError("must be a folder on this machine; copy the input there first")
     return text
 
 
@@ -223,7 +223,7 @@ class JobOptions:
     """The options of every job. `argv` is the command line as typed, for the record."""
 
     MEANINGLESS: ClassVar[tuple[str, ...]] = ()
-    """Fields that the job ignores; they are accepted because every job has them, but not listed."""
+    """Fields that the job ignores; every job accepts them, but its help does not list them."""
     DECIDING: ClassVar[tuple[str, ...]] = ()
     """Fields that decide which rows an input yields, and so are part of a run's id."""
 

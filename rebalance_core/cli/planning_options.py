@@ -230,7 +230,7 @@ class PlanOptions(RecordedOptions):
 
 
 SEEDS, HANDOVER_SEEDS = 1_000, 10
-"""The defaults, with which ten futures lie beyond p99, and ten can be examined individually."""
+"""The defaults; with them, ten futures lie beyond p99, and ten can be examined individually."""
 PHASES = ("log", "random")
 LAST_LATE_MS = 24 * 3_600_000
 
@@ -302,7 +302,7 @@ class PropagateOptions(RecordedOptions):
     )
     lost_notices: float = option(
         "X",
-        "share of CHANGE notices that get lost, 0 to 1; default 0",
+        "share of CHANGE notices that are lost, 0 to 1; default 0",
         default=0.0,
         read=share,
         group=ASSUMED,
@@ -344,7 +344,7 @@ class PropagateOptions(RecordedOptions):
 
 
 FIDELITY_SEEDS = 200
-"""The default, with which one in a hundred observed times lies outside all futures."""
+"""The default; with it, one in a hundred observed times lies outside all futures."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -451,7 +451,7 @@ class SizeOptions(RecordedOptions):
     )
     outage: int = option(
         "TIME",
-        "how long a lost member's queues wait for an owner; default 33s",
+        "how long the queues of a lost member wait for a new owner; default 33s",
         default=DEFAULT_OUTAGE_MS,
         read=_duration,
         group=ASSUMED,
@@ -512,8 +512,8 @@ class AutoscaleOptions(RecordedOptions):
     output: str = option("DIR", OUTPUT, required=True)
     policy: tuple[str, ...] = option(
         "FILE",
-        "a scaler: TOML, or the name of a bundled policy: hpa, slow-down, by-rate, sizes, keda; "
-        "required",
+        "a scaler: a TOML file, or the name of a bundled policy: hpa, slow-down, by-rate, sizes, "
+        "keda; required",
         many="extend",
     )
     search: bool = flag(
@@ -522,7 +522,7 @@ class AutoscaleOptions(RecordedOptions):
     )
     arrivals: str | None = option(
         "PATH",
-        "messages per second; default: arrivals in --input, else as queue_offsets shows",
+        "messages per second; default: arrivals in --input, or else rates from queue_offsets",
     )
     capacity: str | None = option(
         "PATH", "service times and threads of groups; default: capacity in --input"
@@ -623,7 +623,7 @@ class ReadMetricsOptions(JobOptions):
 
     answer: tuple[str, ...] = option(
         "FILE",
-        "JSON answers of /api/v1/query_range, also as .gz, each for a part of the period or of the "
+        "JSON answers from /api/v1/query_range, also as .gz, each for part of the period or of the "
         "metrics; required",
         many="extend",
         required=True,
@@ -662,8 +662,8 @@ class ProducersOptions(RowOptions):
 
     model_file: str | None = option(
         "FILE",
-        "brokers and producers to simulate: TOML, or the name of a bundled model; this or --input "
-        "is required",
+        "brokers and producers to simulate: a TOML file, or the name of a bundled model; this or "
+        "--input is required",
         name="--model",
     )
     input: str | None = option(

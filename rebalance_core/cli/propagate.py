@@ -248,8 +248,9 @@ _ROUTES = (
 )
 ADVICE: Mapping[str, str] = {
     events.BROKER_UP: (
-        "A returning broker knows a member only from its next heartbeat on (30 s): until then "
-        "passes that ask it see few members. Restart brokers one by one, no faster than `99 % by`."
+        "A returning broker knows a member only after the member's next heartbeat (30 s): until "
+        "then, passes that query it see few members. Restart brokers one by one, no faster than "
+        "`99 % by`."
     ),
     events.BROKER_DOWN: _ROUTES,
     events.TOPIC_CONFIG: _ROUTES,
@@ -274,12 +275,12 @@ ADVICE: Mapping[str, str] = {
     events.CONSUMER_RESUME: "A suspended member kept its share: stop it instead.",
     events.MASTER_DOWN: "Orderly queues that move wait for the master because it grants the locks.",
     events.MASTER_UP: (
-        "A returning master knows a member only from its next heartbeat on (30 s): until then "
-        "passes that ask it see few members, and few members hold all queues. Return masters one "
-        "by one, no faster than `99 % by`."
+        "A returning master knows a member only after the member's next heartbeat (30 s): until "
+        "then, passes that query it see few members, and few members hold all queues. Bring "
+        "masters back one by one, no faster than `99 % by`."
     ),
 }
-"""The advice for each event type; the first type that occurs in a cause decides."""
+"""The advice for each event type; the first type that occurs in a cause determines it."""
 MOST_ADVICE = 4
 
 

@@ -63,7 +63,7 @@ STANDARD_INPUT = "-"
 _CODE_TWICE = re.compile(r"CODE (\d+) (?=CODE: \1\b)")
 WIDTH = 100
 LARGEST_PASTE = 4 * 1024**2
-"""The largest file, in bytes, that is searched for several answers."""
+"""The largest file, in bytes, that is searched for more than one answer."""
 GROUPS_SHOWN, QUEUES_SHOWN, FINDINGS_SHOWN, BROKERS_SHOWN = 3, 8, 5, 12
 COMMITTING_SHOWN = 12
 """The number of groups whose commits are printed if a file has more than `GROUPS_SHOWN`."""

@@ -213,7 +213,8 @@ CLOSING = (
     ),
     DocumentFact("progress_total", "an end line of consumerProgress", fields("name, total: float")),
 )
-"""Facts about an output as a whole: they go into `dump`, and are no evidence by themselves."""
+"""Facts about an output as a whole: they are stored in `dump` and are not evidence by themselves.
+"""
 
 CONCLUDED = (
     DocumentFact("broker_local", "a connection's end at the broker", fields("address")),
@@ -418,7 +419,8 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
         "member",
     ),
 }
-"""Kinds of evidence by the code that reads them; a union of all kinds would cost mypy minutes."""
+"""Kinds of evidence by the code that reads them; a union of all kinds would slow mypy by minutes.
+"""
 
 FACT_SUBJECTS: dict[str, tuple[str, ...]] = {
     "dating": (
@@ -459,5 +461,6 @@ FACT_SUBJECTS: dict[str, tuple[str, ...]] = {
         "queue_progress",
     ),
 }
-"""The same for facts that a file states before they are addressed: those that date the file and its
-clock, and those by which an output is judged as a whole."""
+"""The same for facts whose subject is not resolved yet: those that date the file and its clock, and
+those that describe an output as a whole.
+"""

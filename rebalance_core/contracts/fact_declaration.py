@@ -15,11 +15,12 @@ PROXY = "proxy.log"
 """The logs that are read."""
 
 LOG_FOLDER, PROCESS_ID = "log", "pid"
-"""Details of a row from a client's line: the folder of its log, and its process (5.1+)."""
+"""Details of a row that comes from a client's log: the log's folder, and the process (5.1+)."""
 
 EPISODE_MS = 300_000
-"""Refusals, drops or failures of one object that are further apart are two rows; a kind may
-differ."""
+"""Refusals, drops or failures of one object that are further apart become separate rows; a kind may
+set its own value.
+"""
 
 ONE_ROW, EPISODES, MOMENTS = "one row", "episodes", "moments"
 """How repeated facts are stored: as one row; as a row for each episode of trouble; or as a row for
@@ -274,7 +275,7 @@ CLIENT_TOPIC = FactKind(
 )
 MESSAGE_RETENTION = FactKind(
     "MESSAGE_RETENTION",
-    "how long the broker keeps messages, by fileReservedTime",
+    "how long the broker keeps messages (fileReservedTime)",
     MOMENTS,
     about=("broker_name",),
     details=fields("hours"),

@@ -35,7 +35,7 @@ ADD or DROP, a queue's time without an owner (negative: with several), a row of 
 
 FIDELITY_SAMPLES = Table(
     "fidelity_samples",
-    "A time that clients' logs show after a change, beside the same in the futures of that change.",
+    "A time that clients' logs show after a change, compared with the futures of that change.",
     columns(
         f"""
         cluster STRING the RocketMQ cluster
@@ -47,7 +47,7 @@ FIDELITY_SAMPLES = Table(
         broker_name? STRING the broker; null: no queue is meant
         queue_id? INT the queue id on that broker
         observed_ms DOUBLE milliseconds, from the change
-        share DOUBLE of the futures that have it, 0 to 1
+        share DOUBLE share of the futures that have it, 0 to 1
         simulated_ms_min? DOUBLE of these futures; null: none has it
         simulated_ms_p5? DOUBLE of these futures; null: none has it
         simulated_ms_p50? DOUBLE of these futures; null: none has it
@@ -62,7 +62,7 @@ FIDELITY_SAMPLES = Table(
 
 FIDELITY = Table(
     "fidelity",
-    "How the times of a kind that clients' logs show lie in the simulated futures.",
+    "Where the times of one kind in clients' logs lie among the simulated futures.",
     columns(
         f"""
         cluster STRING the RocketMQ cluster
@@ -74,9 +74,9 @@ FIDELITY = Table(
         observed_ms_p95? DOUBLE of the samples; null: there is none
         simulated_ms_p50? DOUBLE of the futures of all samples; null: there is none
         simulated_ms_p95? DOUBLE of the futures of all samples; null: there is none
-        delays STRING what the simulated delays rest on: recordings, or a fit
+        delays STRING the basis of the simulated delays: recordings, or a fit
         verdict STRING {{allowed}}
-        reason? STRING why it differs or is not known
+        reason? STRING why it differs, or why this is unknown
         """,
         measure=MEASURES,
         verdict=FIDELITY_VERDICTS,

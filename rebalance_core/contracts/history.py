@@ -75,15 +75,15 @@ GROUP_NIGHTS = Table(
         losses INT processes that were lost
         epochs INT epochs that began
         transient INT epochs that ended before they settled
-        moved BIGINT queues that got an owner, after the first epoch
+        moved BIGINT queues that received an owner, after the first epoch
         minimum_moves? BIGINT proven minimum of moved
         busiest INT most queues of one member in the last epoch
         idle INT members without a queue in the last epoch
         orphan_ms BIGINT queues x ms without an owner while the group had members
         shared_ms BIGINT queues x ms with more than one holder
         behind? BIGINT as in group_verdicts
-        worst_skipped? BIGINT most messages that one new owner skipped
-        worst_replayed? BIGINT most messages that one new owner read again
+        worst_skipped? BIGINT the most messages skipped by one new owner
+        worst_replayed? BIGINT the most messages read again by one new owner
         settle_p99_ms? BIGINT slowest change of this night, by propagate, 99 %
         """,
         verdict=tuple(VERDICTS),

@@ -20,16 +20,16 @@ CLUSTER_EVENTS = Table(
         sequence BIGINT order among equal times within a cluster
         event_type STRING an event type of docs/semantics.md
         consumer_group? STRING consumer events: the group
-        client_id? STRING consumer events: the client id; opaque
-        channel_id? STRING a process as brokers see it; null: the nameless channel
+        client_id? STRING consumer events: the client id, an opaque string
+        channel_id? STRING a process as seen by brokers; null: the nameless channel
         topic? STRING topic and (un)subscribe events
         broker_name? STRING the broker; TOPIC_DELETED, null: all; consumers: the only one to see it
         read_queue_nums? INT TOPIC_CONFIG: queues consumers read
         write_queue_nums? INT TOPIC_CONFIG: queues producers write
         perm? INT TOPIC_CONFIG: 4 read + 2 write; 6 when null
-        subscriptions? ARRAY<STRING> CONSUMER_JOIN: its topics; null: the group's, else not known
+        subscriptions? ARRAY<STRING> CONSUMER_JOIN: its topics; null: the group's, or else unknown
         strategy? STRING CONSUMER_JOIN: its own strategy text; null: the group's
-        detail? STRING how it was lost; OBSERVED; a request mode; how slaves or notices work
+        detail? STRING how it was lost; OBSERVED; a request mode; the mode of slaves or notices
         version? STRING CONSUMER_JOIN, BROKER_UP: of this client or broker; null: the group's
         message_model? STRING CONSUMER_JOIN: its own; null: the group's
         consume_from_where? STRING CONSUMER_JOIN: its own; null: the group's
@@ -72,7 +72,7 @@ CONSUMER_GROUPS = Table(
         consumer_type? STRING {allowed}; default PUSH
         message_model? STRING {allowed}; default CLUSTERING
         strategy? STRING strategy text; default AVG
-        subscriptions? ARRAY<STRING> topics of members that state none; null: not known, not none
+        subscriptions? ARRAY<STRING> topics of members that state none; null means unknown, not none
         consume_from_where? STRING ConsumeFromWhere; default CONSUME_FROM_LAST_OFFSET
         consume_timestamp_ms? BIGINT CONSUME_FROM_TIMESTAMP: the timestamp; may be 0
         ordered? BOOLEAN orderly listener; default false
@@ -84,10 +84,10 @@ CONSUMER_GROUPS = Table(
         pull_threshold_for_topic? INT messages; default -1 = off
         pull_threshold_size_for_topic? INT MiB; default -1 = off
         notified? BOOLEAN brokers notify its members of joins and leaves; default true
-        wait_interval_ms? BIGINT from pass to pass of a client that no notice wakes; default 20000
+        wait_interval_ms? BIGINT between two passes of a client that no notice wakes; default 20000
         min_interval_ms? BIGINT between two passes of a client (5.2+); default 1000
-        poll_name_server_interval_ms? BIGINT from route poll to route poll; default 30000
-        heartbeat_broker_interval_ms? BIGINT from heartbeat to heartbeat; default 30000
+        poll_name_server_interval_ms? BIGINT between two route polls; default 30000
+        heartbeat_broker_interval_ms? BIGINT between two heartbeats; default 30000
         persist_consumer_offset_interval_ms? BIGINT from commit to commit; default 5000
         """,
         consumer_type=CONSUMER_TYPES,
@@ -129,7 +129,7 @@ COMMITTED_OFFSETS = Table(
         topic STRING the topic
         broker_name STRING the broker
         queue_id INT the queue id on that broker
-        client_id? STRING who sent it, or whose local store; null: seen on the broker
+        client_id? STRING the sender, or the owner of a local store; null: seen on the broker
         observed_ms BIGINT when it was sent, or seen on the broker
         committed_offset BIGINT the offset the next owner would read
         """

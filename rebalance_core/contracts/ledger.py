@@ -36,7 +36,7 @@ FINDINGS = Table(
         client_id? STRING what it concerns
         first_ms? BIGINT since and until when
         last_ms? BIGINT since and until when
-        summary STRING what is wrong, in a sentence
+        summary STRING what is wrong, in one sentence
         evidence MAP<STRING, STRING> the values that show it
         remedy STRING what to do
         accepted? STRING the reason, if it is accepted
@@ -63,7 +63,7 @@ GROUP_VERDICTS = Table(
         unasked ARRAY<STRING> brokers not asked for the group's members
         settled_by? STRING UNKNOWN: the file or command that would settle it
         queues? INT readable queues in the last epoch; null: no ledger
-        behind? BIGINT messages not read by the newest commits; null: unknown, or a broker is down
+        behind? BIGINT messages unread by the newest commits; null: unknown, or a broker is down
         moved? INT queues that changed owners, over all epochs; null: no ledger
         changed_ms? BIGINT start of the last epoch; null: no ledger
         dumps INT dumps of the group collected
@@ -173,7 +173,7 @@ POP_STARTS = Table(
         max_offset? BIGINT newest value not later than earliest_ms
         skipped? BIGINT messages skipped (semantics.md)
         status STRING OK, or UNKNOWN = no observation decides it
-        reason? STRING UNKNOWN in an audit: what is lacking (LOG_BEGINS, ...)
+        reason? STRING UNKNOWN in an audit: the missing evidence (LOG_BEGINS, ...)
         """,
         status=START_STATUSES,
     ),
@@ -182,7 +182,7 @@ POP_STARTS = Table(
 
 POP_METRICS = Table(
     "pop_metrics",
-    "How clients and queues of a shared topic meet, per epoch.",
+    "How clients and queues of a shared topic are combined, per epoch.",
     columns(
         """
         cluster STRING the RocketMQ cluster
@@ -205,9 +205,9 @@ POP_METRICS = Table(
 
 QUEUE_STATES = Table(
     "queue_states",
-    "Queues of shared topics, queues that are held although they cannot be read, and queues that "
-    "several processes with one client id hold. All other queues are readable, and each holder "
-    "is the only process with its id.",
+    "Queues of shared topics, queues that are held although they cannot be read, and queues held "
+    "by several processes with one client id. All other queues are readable, and each holder is "
+    "the only process with its id.",
     columns(
         """
         cluster STRING the RocketMQ cluster
@@ -265,7 +265,7 @@ OWNERSHIP = Table(
         broker_name STRING the broker
         queue_id INT the queue id on that broker
         client_id? STRING the holder; null: no owner
-        holders INT processes of that id that hold the queue
+        holders INT processes with that id that hold the queue
         from_epoch INT first epoch
         to_epoch? INT first epoch after it; null: open
         from_ms BIGINT start of from_epoch
@@ -324,7 +324,7 @@ PULL_STARTS = Table(
         corrected_offset? BIGINT where OFFSET_ILLEGAL moves the first pull; null: not, or unknown
         skipped? BIGINT messages skipped (semantics.md)
         status STRING OK, FAILED, or UNKNOWN = no observation decides it
-        reason? STRING UNKNOWN in an audit: what is lacking (LOG_BEGINS, ...)
+        reason? STRING UNKNOWN in an audit: the missing evidence (LOG_BEGINS, ...)
         """,
         status=START_STATUSES,
     ),
@@ -350,7 +350,7 @@ MEMBERSHIPS = Table(
         to_epoch? INT first epoch after it; null: open
         from_ms BIGINT start of from_epoch
         to_ms? BIGINT start of to_epoch; null: open
-        language? STRING of the client; null: not known, taken as JAVA
+        language? STRING of the client; null: unknown, treated as JAVA
         """,
         message_model=MESSAGE_MODELS,
         rebalance_mode=REBALANCE_MODES,
@@ -398,9 +398,9 @@ GROUP_METRICS = Table(
         members INT distinct ids that subscribe
         moved INT queues with an ADD, new ones included
         voluntary_moves INT queues with a VOLUNTARY ADD
-        minimum_moves? INT proven minimum for a balanced result; null where it means nothing
+        minimum_moves? INT proven minimum for a balanced result; null where it has no meaning
         amplification? DOUBLE moved / minimum_moves; null at 0
-        stickiness? DOUBLE share of the queues held before that keep a holder
+        stickiness? DOUBLE share of the queues held before whose holder stays
         max_queues INT most and fewest queues of one member
         min_queues INT most and fewest queues of one member
         peak_ratio? DOUBLE max_queues x members / queues

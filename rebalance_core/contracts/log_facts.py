@@ -167,14 +167,14 @@ BROKER_LOG = (
     ),
     LogFact(
         "broker_copy_failed", BROKER, CLUSTER,
-        "this slave copies from that master, in vain",
+        "this slave tries to copy from that master but fails",
         fields("address"),
         thinning=ONE_A_MINUTE,
     ),
     LogFact(
         "broker_role", BROKER, CLUSTER,
-        "what the controller (5.x) or an election of DLedger (4.5 and later) made "
-        "of this broker; brokerRole of its settings means nothing then",
+        "what the controller (5.x) or an election of DLedger (4.5 and later) made of this broker; "
+        "brokerRole in its settings then has no meaning",
         fields("address?, broker?, slave: bool (else master)"),
     ),
     LogFact(
@@ -272,13 +272,13 @@ BROKER_LOG = (
         "offset_corrected", BROKER, GROUP,
         fields("group, topic, asked: int, given: int"),
         "OFFSET_CORRECTED",
-        "a pull of an offset that the queue lacks was moved",
+        "a pull of an offset that the queue lacks was redirected",
         about=("topic", "broker_name"),
         details=fields("asked, given"),
     ),
     LogFact(
         "offset_not_corrected", BROKER, GROUP,
-        "a slave lacks the offset of a pull and sends the client to another replica",
+        "a slave lacks the requested offset and redirects the client to another replica",
         fields("group, topic, asked: int, sent_to: int (the replica's id)"),
         thinning=ONE_A_MINUTE,
         of_replicas=True,
@@ -286,8 +286,8 @@ BROKER_LOG = (
         rows=(
             FactKind(
                 "OFFSET_NOT_CORRECTED",
-                "a slave lacks the offsets of pulls and sends the client to another replica; times "
-                "are minutes",
+                "a slave lacks the requested offsets and redirects clients to another replica; "
+                "times are minutes",
                 EPISODES,
                 MINUTE_MS,
                 about=("topic", "broker_name"),
@@ -307,9 +307,9 @@ BROKER_LOG = (
                 EPISODES,
                 about=QUEUE,
                 details=fields(
-                    "client_host (at most 5), highest_stored, lowest_asked, "
-                    "step_stored (of the largest single one), step_asked (of that one), "
-                    "steps (how many), read_again (the sum of their differences)"
+                    "client_host (at most 5), highest_stored, lowest_asked, step_stored (of the "
+                    "largest step), step_asked (of that step), steps (their number), read_again "
+                    "(the sum of their differences)"
                 ),
             ),
         ),
@@ -544,7 +544,7 @@ CLIENT_LOG = (
         fields("group"), with_pid=True),
     LogFact(
         "paused", CLIENT, GROUP,
-        "pulls of a suspended consumer, once a second",
+        "pulls of a suspended consumer, once per second",
         fields("group, instance"),
         thinning=ONE_A_SECOND,
         with_pid=True,
@@ -613,7 +613,7 @@ CLIENT_LOG = (
         "flow_controlled", CLIENT, GROUP,
         fields("group, topic, broker_name, queue_id: int, reason (COUNT, SIZE, SPAN)"),
         "FLOW_CONTROLLED",
-        "a client pulls no more of a queue until it has finished messages in its cache",
+        "a client pauses pulls from a queue until it has finished messages in its cache",
         thinning=ONE_A_MINUTE,
         with_pid=True,
         about=QUEUE,
@@ -626,7 +626,7 @@ CLIENT_LOG = (
             "reason (LOCK_FAILED, NO_OFFSET, OFFSET_FAILED)"
         ),
         "START_REFUSED",
-        "a pass did not take over a queue that is the client's by its allocation",
+        "a pass did not take over a queue that the client's allocation assigns to it",
         with_pid=True,
         about=QUEUE,
         details=fields("reason, log"),
@@ -660,7 +660,7 @@ CLIENT_LOG = (
     ),
     LogFact(
         "message_expired", CLIENT, GROUP,
-        "a listener had the first message of a queue for longer than consumeTimeout; the thread "
+        "a listener kept the first message of a queue for longer than consumeTimeout; the thread "
         "names the group (5.1.1+)",
         fields("group, topic, address, queue_id: int, offset: int"),
         with_pid=True,
@@ -668,8 +668,8 @@ CLIENT_LOG = (
         rows=(
             FactKind(
                 "MESSAGES_EXPIRED",
-                "a client sent messages back that its listener had for longer than consumeTimeout; "
-                "of a retry topic the topic is the original one",
+                "a client sent back messages that its listener had kept for longer than "
+                "consumeTimeout; for a retry topic, the topic is the original one",
                 EPISODES,
                 MINUTE_MS,
                 apart_ms=HOUR_MS,
@@ -680,7 +680,7 @@ CLIENT_LOG = (
     ),
     LogFact(
         "message_of_any_expired", CLIENT, CLUSTER,
-        "the same, where the client's lines have no thread name, which alone has the group",
+        "the same, from client lines without the thread name, which would name the group",
         fields("topic, address, queue_id: int, offset: int"),
         facts_only=True,
         rows=(
@@ -697,15 +697,16 @@ CLIENT_LOG = (
     ),
     LogFact(
         "pull_expired", CLIENT, GROUP,
-        "not pulled for pullMaxIdleTime (120 s), given up by the pass that finds "
-        "it so and taken anew",
+        "not pulled for pullMaxIdleTime (120 s), then revoked and taken again by the pass that "
+        "detects this",
         fields("group, topic, broker_name, queue_id: int"),
         with_pid=True,
         facts_only=True,
         rows=(
             FactKind(
                 "PULL_EXPIRED",
-                "a client gave up its queue, not pulled for two minutes, and took it anew",
+                "a client revoked its own queue, which it had not pulled for two minutes, and took "
+                "it again",
                 EPISODES,
                 about=QUEUE,
                 details=fields("log"),
@@ -754,7 +755,7 @@ CLIENT_LOG = (
         "nothing_committed", CLIENT, GROUP,
         fields("group, topic, broker_name, queue_id: int"),
         "NOTHING_COMMITTED",
-        "by a broker's answer the group has committed nothing on the queue; times are minutes",
+        "according to a broker, the group has committed nothing on the queue; times are minutes",
         thinning=ONE_A_MINUTE,
         about=QUEUE,
         details=fields("log"),
@@ -762,7 +763,7 @@ CLIENT_LOG = (
     LogFact(
         "pull_refused", CLIENT, CLUSTER,
         "a broker refused a pull; the line names no group",
-        fields("address, reason? (other than [REJECTREQUEST]: a slave not to be read)"),
+        fields("address, reason? (other than [REJECTREQUEST]: a slave that refuses reads)"),
         thinning=ONE_A_MINUTE,
     ),
     trouble(
@@ -781,7 +782,8 @@ CLIENT_LOG = (
         "broadcast_refused", CLIENT, GROUP,
         fields("group, topic?, broker_name? (where the line before names them)"),
         "BROADCAST_REFUSED",
-        "a pull was refused, as the group forbids broadcasting; topic and broker_name in 5.x only",
+        "a pull was refused because the group forbids broadcasting; topic and broker_name in 5.x "
+        "only",
         with_pid=True,
         details=fields("log"),
     ),
@@ -809,24 +811,24 @@ POP_FACTS = (
     ),
     LogFact(
         "revive_pass", BROKER, CLUSTER,
-        "a pass of the service that delivers messages again which no client acknowledged",
+        "a pass of the service that redelivers messages that no client acknowledged",
         fields(
-            "revive_queue: int, late_s: int (its first checkpoint was due at least so long ago; 0: "
-            "less than 10 s), stands: bool (late, it ended where it began)"
+            "revive_queue: int, late_s: int (its first checkpoint was due at least this long ago; "
+            "0: less than 10 s), stands: bool (late, and it ended where it began)"
         ),
         thinning=ONE_A_MINUTE,
         facts_only=True,
         rows=(
             FactKind(
                 "REVIVE_PASS",
-                "the service that delivers unacknowledged messages again read a revive queue; "
-                "times are minutes",
+                "the service that redelivers unacknowledged messages read a revive queue; times "
+                "are minutes",
                 EPISODES,
                 MINUTE_MS,
                 about=("broker_name",),
                 details=fields(
-                    "revive_queue, late_s (the first checkpoint was due at least so long ago; 0: "
-                    "less than 10 s), stands (late, the pass ended where it began)"
+                    "revive_queue, late_s (the first checkpoint was due at least this long ago; 0: "
+                    "less than 10 s), stands (late, and the pass ended where it began)"
                 ),
             ),
         ),
@@ -838,7 +840,7 @@ POP_FACTS = (
             "MESSAGE_NOT_READ, MESSAGE_GONE, GIVEN_UP), topic?, revive_queue?: int"
         ),
         "REVIVE_TROUBLE",
-        "why the service that delivers unacknowledged messages again did not",
+        "why the service that redelivers unacknowledged messages did not",
         about=("broker_name",),
         details=fields(
             "reason (SWITCHED_OFF: timerWheelEnable=false, FAILED: an exception, PUT_FAILED: the "
@@ -851,14 +853,14 @@ POP_FACTS = (
         "pop_timed_out", CLIENT, GROUP,
         fields("group, topic, invisible_ms: int"),
         "POP_TIMED_OUT",
-        "popped messages were dropped unconsumed, their invisible time over",
+        "popped messages were dropped unconsumed because their invisible time had ended",
         with_pid=True,
         about=("topic",),
         details=fields("invisible_ms, log"),
     ),
     trouble(
         "pop_forbidden", CLIENT, CLUSTER,
-        fields("address (of the broker; empty where the line ends before)"),
+        fields("address (of the broker; empty if the line ends before it)"),
         "POP_FORBIDDEN",
         "a broker with timerWheelEnable=false refused POP",
         with_pid=True,
@@ -868,7 +870,7 @@ POP_FACTS = (
         "missing_route", CLIENT, CLUSTER,
         fields("topic"),
         "MISSING_ROUTE",
-        "a client asks for a topic without a route; no group or client",
+        "a client queries a topic without a route; no group or client",
         with_pid=True,
         about=("topic",),
         details=fields("log, pid"),

@@ -78,9 +78,9 @@ OBSERVED_FACTS = Table(
 
 ROLES = ("BROKER", "NAME_SERVER", "PROXY", "CLIENT", "ADMIN")
 FROM_START = "begins with the start of the broker"
-"""Note on a broker's log: before this time there is nothing to cover."""
+"""Note on a broker's log: there is nothing to cover before this time."""
 CLOCK_UNSURE = "its clock differs from others, and no evidence shows which is right"
-NAME_ALONE = "no other file dates what it shows: only its name shows when it was made"
+NAME_ALONE = "no other file dates its contents: only its name shows when it was made"
 LINES_REFUSED = "some of its lines were refused"
 """Note on a broker's log: missing entries may exist there."""
 STEADY = "has a line every few seconds"
@@ -102,8 +102,8 @@ COVERAGE = Table(
         understood BIGINT lines or rows understood
         facts BIGINT facts that they state
         complete BOOLEAN false: cut off, refused, or unreadable before its end
-        clock_offset_ms? BIGINT how far its clock is behind the others
-        clock_error_ms? BIGINT how far off its corrected times may still be
+        clock_offset_ms? BIGINT by how much its clock is behind the others
+        clock_error_ms? BIGINT the remaining error of its corrected times
         time_zone? STRING zone of its times; null: epoch times
         note? STRING what is special or missing
         """,
@@ -173,7 +173,7 @@ _OTHER_KINDS = (
     FactKind(
         "NOT_READ",
         "a dump or store that is empty or of which rows may be missing, a refused file, or a "
-        "server's log of which under half the lines are understood",
+        "server's log with fewer than half of its lines understood",
         details=fields(
             "what (command, or file), name? (of the name server), lines, understood, "
             "code, why (of the first refusal), first_line, looks_like"
@@ -197,7 +197,7 @@ _OTHER_KINDS = (
     ),
     FactKind(
         "REVIVE_PROGRESS",
-        "how far a broker has read a revive queue, by consumerProgress",
+        "how far a broker has read a revive queue, according to consumerProgress",
         MOMENTS,
         about=_OF_BROKER,
         details=fields("revive_queue, offset (the last one read), end (the next to be written)"),
@@ -289,7 +289,7 @@ _OTHER_KINDS = (
         "a client with clientRebalance=false divides the topic itself",
         about=("topic", *_OF_CLIENT),
         details=fields(
-            "strategy, over_ms? (when it asked again or was started anew), over_by? (the line)"
+            "strategy, over_ms? (when it asked again or was restarted), over_by? (the line)"
         ),
     ),
     FactKind(
@@ -356,8 +356,8 @@ _OTHER_KINDS = (
 FACT_KINDS = fact_kinds(_OTHER_KINDS, LOG_FACTS.values())
 """The kinds of `OBSERVED_FACTS`: of stores, dumps and the collection, then those of `LOG_FACTS`.
 
-Refusals, drops and failures more than `EPISODE_MS` apart are rows of their own; so is what each
-dump states. Anything else is one row.
+Refusals, drops and failures more than `EPISODE_MS` apart are separate rows; so are the statements
+of each dump. Anything else is one row.
 """
 
 START_UP: Final = "START_UP"
@@ -383,7 +383,7 @@ LATENCIES = Table(
         cluster STRING the RocketMQ cluster
         kind STRING {allowed}
         consumer_group STRING the group
-        client_id? STRING whose request it was; null: not known
+        client_id? STRING the client that sent the request; null: not known
         broker_name? STRING the broker that it concerns; null: not known
         version? STRING of the client; null: not known
         at_ms BIGINT when it ended

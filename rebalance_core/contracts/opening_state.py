@@ -5,12 +5,12 @@ from typing import Final
 from rebalance_core.contracts.table import Table, columns
 
 _EVIDENCE = """
-    part STRING what it is evidence on: the cluster, a group, a topic, commits; or counts of a file
+    part STRING the subject: the cluster, a group, a topic, commits; or counts of a file
     key STRING the group or topic; empty: neither
     kind STRING of the statement, or of the file
     at_ms? BIGINT when it was true
-    place STRING the broker, client or name server of the file
-    position BIGINT orders what has the same time
+    place STRING the broker, client or name server that the file comes from
+    position BIGINT orders rows with the same time
     source STRING file and line
     fields STRING a JSON object
     """

@@ -67,9 +67,9 @@ PLAN_STEPS = Table(
         queues INT readable queues, without retry
         moved? INT queues with an ADD; null where all are shared
         voluntary_moves? INT queues with a VOLUNTARY ADD; null as moved
-        minimum_moves? INT proven minimum for a balanced result; null where it means nothing
+        minimum_moves? INT proven minimum for a balanced result; null where it has no meaning
         amplification? DOUBLE moved / minimum_moves; null at 0 or without owners
-        stickiness? DOUBLE share of the queues held before that keep a holder
+        stickiness? DOUBLE share of the queues held before whose holder stays
         max_queues? INT most and fewest queues of one member; null as moved
         min_queues? INT most and fewest queues of one member; null as moved
         peak_ratio? DOUBLE max_queues x members / queues
@@ -80,8 +80,8 @@ PLAN_STEPS = Table(
         min_clients_per_queue? INT clients that may take from a shared queue
         max_clients_per_queue? INT clients that may take from a shared queue
         unreached? INT shared queues that no client may take from
-        min_redelivery_s? DOUBLE from a death until its messages come again, invisible for 60 s
-        max_redelivery_s? DOUBLE from a death until its messages come again, invisible for 60 s
+        min_redelivery_s? DOUBLE from a death until its messages are redelivered, invisible for 60 s
+        max_redelivery_s? DOUBLE from a death until its messages are redelivered, invisible for 60 s
         cannot_pop? STRING why POP changes nothing: {allowed}
         """,
         status=EPOCH_STATUSES,
@@ -93,14 +93,14 @@ PLAN_STEPS = Table(
 PLAN_SUMMARY = Table(
     "plan_summary",
     "A group before the first edit (baseline: in its first epoch) and at the end, with the steps "
-    "in between. Expected figures are means over simulated futures. They are null if none was "
+    "between them. Expected figures are means over simulated futures. They are null if none was "
     "simulated: for a strategy that RocketMQ lacks, POP, a frozen topic, or a group that is not "
     "simulated.",
     _of_variant(
         """
         rebalances INT steps counted
-        members_before INT 0 before: the group was not there yet
-        members_after INT 0 before: the group was not there yet
+        members_before INT 0 before: the group did not exist yet
+        members_after INT 0 before: the group did not exist yet
         queues_before INT readable queues
         queues_after INT readable queues
         moved? BIGINT sum of moved
@@ -118,8 +118,8 @@ PLAN_SUMMARY = Table(
         frozen BOOLEAN a member could not allocate a topic
         caveat? STRING why amplification has no meaning here
         skipped_messages? BIGINT never read; null: a start is unknown
-        left_unread? BIGINT wait in queues that are readable before and not after; null: not known
-        peak_messages_per_second? DOUBLE most of one member after
+        left_unread? BIGINT messages in queues that are no longer readable; null: not known
+        peak_messages_per_second? DOUBLE maximum of one member after the change
         pop_queues_before INT readable queues of topics that members share
         pop_queues_after INT readable queues of topics that members share
         min_clients_per_queue? INT as in plan_steps, after
@@ -128,9 +128,9 @@ PLAN_SUMMARY = Table(
         min_redelivery_s? DOUBLE as in plan_steps, after
         max_redelivery_s? DOUBLE as in plan_steps, after
         cannot_pop? STRING why POP changes nothing: {allowed}
-        proxy_clients? BIGINT clients whose proxy restarts; null: no proxy of the group does
-        proxy_wait_s? DOUBLE the longest wait of a message that this causes, invisible for 60 s
-        proxy_repeat_s? DOUBLE from a stop until messages just delivered may come again
+        proxy_clients? BIGINT clients whose proxy restarts; null: no proxy restarts
+        proxy_wait_s? DOUBLE how long a message waits for this at most, invisible for 60 s
+        proxy_repeat_s? DOUBLE from a stop until messages just delivered may be redelivered
         orphan_queue_seconds? DOUBLE queues x seconds without an owner until steps settle
         double_queue_seconds? DOUBLE seconds x (owners - 1) until steps settle
         read_again? DOUBLE messages, at hand-overs and by starts below the commit; null: not known
@@ -156,14 +156,14 @@ PLAN_LEAGUE = Table(
         rebalances BIGINT steps counted
         moved? BIGINT queues moved in them; null under POP
         moved_per_rebalance? DOUBLE mean of the sound steps
-        minimum_moves? BIGINT proven minimum, where amplification means something
-        amplification? DOUBLE moved / minimum_moves, both where it means something
+        minimum_moves? BIGINT proven minimum, where amplification has a meaning
+        amplification? DOUBLE moved / minimum_moves, both where amplification has a meaning
         stickiness? DOUBLE mean of the sound steps
         mean_peak_ratio? DOUBLE mean of the sound steps; 1 = even
         worst_peak_ratio? DOUBLE largest of these
         idle_members BIGINT members without a queue after, sum
         orphaned BIGINT queues without an owner after, sum
-        caveat? STRING what the means leave out, and why
+        caveat? STRING what the means exclude, and why
         pop_queues BIGINT shared readable queues after, sum
         min_clients_per_queue? INT over plan_summary
         max_clients_per_queue? INT over plan_summary
@@ -206,14 +206,14 @@ EXPECTATION_VERDICTS = (KEPT, BROKEN, UNKNOWN)
 
 EXPECTATIONS = Table(
     "expectations",
-    "What an [[expect]] table demands of a group under a variant of its file, and the computed "
+    "What an [[expect]] table requires of a group under a variant of its file, and the computed "
     "figure. For a search, the figure of the chosen plan.",
     _of_variant(
         """
         expectation INT which [[expect]] table of the file, from 1
         figure STRING {allowed}
-        percentile? DOUBLE percentage of the futures that keep to value; null: value is their mean
-        at_most DOUBLE the most that is expected
+        percentile? DOUBLE share of futures within value, in percent; null: value is a mean
+        at_most DOUBLE the expected maximum
         value? DOUBLE the figure; null: not known
         verdict STRING {allowed}
         reason? STRING why the value is not known
@@ -229,7 +229,7 @@ LOST_OBJECTS = ("broker", "master", "host", "zone", "member")
 
 LOSSES = Table(
     "losses",
-    "What a group suffers from the loss of one object, by a scenario with `each`. The figures are "
+    "The effects on a group of losing one object, from a scenario with `each`. The figures are "
     "those of plan_summary, after. Ranks count the queues that lose their owner.",
     _of_variant(
         """
@@ -240,8 +240,8 @@ LOSSES = Table(
         left_unread? BIGINT messages that stay in lost queues; null: not known
         no_owner_s? DOUBLE queues x seconds without an owner; null: not simulated
         read_again? DOUBLE messages read again; null: not known
-        moved? BIGINT queues that got an owner
-        members INT members that are left
+        moved? BIGINT queues that received an owner
+        members INT remaining members
         peak_queues? INT most queues of one member
         idle INT members without a queue
         orphaned_before INT readable queues without an owner before the loss
@@ -291,11 +291,11 @@ SIZES = Table(
         ordered BOOLEAN orderly: one thread reads a queue
         members_now INT members at the end of the history
         queues_now INT readable queues, without retry
-        rate? DOUBLE messages a second that come; null: not known
-        unread? BIGINT messages that wait; null: not known
-        capacity? DOUBLE messages a second that a member reads; null: not known
+        rate? DOUBLE messages that arrive per second; null: not known
+        unread? BIGINT waiting messages; null: not known
+        capacity? DOUBLE messages that a member reads per second; null: not known
         measured? STRING where the capacity is from: {allowed}
-        members? INT members needed, the spare among them
+        members? INT members needed, including the spare
         queues? INT queues needed
         bound STRING what decides: {allowed}; SPARE = one member carries all
         reason STRING the same in words
@@ -338,8 +338,8 @@ ROLLOUT_PLANS = Table(
         peak_pods INT most pods at once, from their creation on
         cost DOUBLE by the prices; else late_messages + read_again; or queue-seconds no client reads
         cost_p99 DOUBLE the same
-        late_messages? DOUBLE at least so many come while no client reads; null: a rate is not known
-        late_messages_p99? DOUBLE at least so many come while no client reads; null: as above
+        late_messages? DOUBLE arrivals while no client reads, at least; null: a rate is not known
+        late_messages_p99? DOUBLE arrivals while no client reads, at least; null: as above
         on_front BOOLEAN no other plan is as good in both and better in one, by more than 5 %
         within_budget BOOLEAN 99 % of the futures keep the budgets
         cluster? STRING of the group; null: all groups together
@@ -358,8 +358,8 @@ ROLLOUT_PLANS = Table(
 
 ROLLOUT_DECISIONS = Table(
     "rollout_decisions",
-    "The plan chosen for a group, and what it costs there beside the default of Kubernetes; means "
-    "over simulated futures, p99 as in rollout_plans.",
+    "The plan chosen for a group, and its cost compared with the default of Kubernetes; means over "
+    "simulated futures, p99 as in rollout_plans.",
     columns(
         """
         cluster STRING
@@ -377,8 +377,8 @@ ROLLOUT_DECISIONS = Table(
         finish_s_p99 DOUBLE until the last queue is revoked or assigned
         read_again? DOUBLE messages read again; null: a rate is not known
         read_again_p99? DOUBLE messages read again; null: a rate is not known
-        late_messages? DOUBLE at least so many come while no client reads; null: a rate is not known
-        late_messages_p99? DOUBLE at least so many come while no client reads; null: as above
+        late_messages? DOUBLE arrivals while no client reads, at least; null: a rate is not known
+        late_messages_p99? DOUBLE arrivals while no client reads, at least; null: as above
         no_owner_queue_seconds DOUBLE queues x seconds without an owner
         no_owner_queue_seconds_p99 DOUBLE queues x seconds without an owner
         cost DOUBLE as in rollout_plans

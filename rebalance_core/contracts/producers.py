@@ -116,8 +116,8 @@ PRODUCER_OUTCOMES = Table(
         producers INT clients of the group
         sends BIGINT messages sent, with success or not
         failed BIGINT messages that failed after all retries
-        held_back BIGINT messages not sent while a send held the thread
-        mean_wait_ms? DOUBLE mean time that a send held its thread
+        held_back BIGINT messages not sent because a send occupied the thread
+        mean_wait_ms? DOUBLE mean time for which a send occupied its thread
         stored BIGINT messages stored
         peak_queue_ratio? DOUBLE messages of the busiest queue x queues / stored
         """
@@ -136,9 +136,9 @@ PRODUCER_SHARES = Table(
         share? DOUBLE of all attempts; null without any
         slow BIGINT attempts of 550 ms and more, failed ones too
         errors BIGINT attempts that failed
-        recovery_ms? BIGINT from the end of its disturbance to the last producer's choice
+        recovery_ms? BIGINT from the end of its disturbance until the last producer chose it again
         not_recovered? INT producers that did not choose it again
-        avoided? BIGINT attempts while the fault table advised to avoid it; null: a model's
+        avoided? BIGINT attempts while the fault table advised against it; null: from a model
         """
     ),
     key=(*_VARIANT_KEY, "broker_name"),

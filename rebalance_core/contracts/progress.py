@@ -61,11 +61,11 @@ SNAPSHOT_PROGRESS = replace(
         *QUEUE_PROGRESS.columns,
         *columns(
             """
-            unread_before? BIGINT at most so many were unread when the end was seen first
+            unread_before? BIGINT upper bound of unread messages when the end was first seen
             unread_before_ms? BIGINT when that was
-            stored_ms? BIGINT the oldest unread message was not stored before; null: not known
-            waits_since_ms? BIGINT since when what is unread may wait: the commit has not moved
-            last_below_ms? BIGINT when the commit was seen lower last; null: never
+            stored_ms? BIGINT earliest store time of the oldest unread message; null: not known
+            waits_since_ms? BIGINT the commit has not moved since, so messages may wait since then
+            last_below_ms? BIGINT when the commit was last seen lower; null: never
             """
         ),
     ),

@@ -9,8 +9,8 @@ _CHANGE = """
 
 HANDOVERS = Table(
     "handovers",
-    "A queue that moves from one client to the next in one simulated future, for the first seeds "
-    "only.",
+    "A queue that moves from one client to the next in one simulated future; only for the first "
+    "seeds.",
     columns(
         f"""
         cluster STRING the RocketMQ cluster
@@ -61,8 +61,8 @@ PROPAGATION = Table(
         orphan_queue_seconds DOUBLE queues x seconds without an owner until the next change
         double_queue_seconds DOUBLE seconds x (owners - 1) of readable queues
         read_again? DOUBLE messages read again; null: a rate is not known
-        delays STRING what the simulated delays rest on: recordings, or a fit
-        extrapolated? STRING what exceeds the measured range, with that range; null: nothing
+        delays STRING the basis of the simulated delays: recordings, or a fit
+        extrapolated? STRING what exceeds the measured range, and that range; null: nothing
         """
     ),
     key=("cluster", "consumer_group", "change_ms"),
@@ -70,8 +70,8 @@ PROPAGATION = Table(
 
 PROPAGATION_TOTALS = Table(
     "propagation_totals",
-    "A rollout (changes of a group that overlap): means and percentiles. Of suspensions only those "
-    "that last to the member's stop count.",
+    "A rollout (changes of a group that overlap): means and percentiles. Only suspensions that "
+    "last until the member stops count.",
     columns(
         """
         cluster STRING the RocketMQ cluster
@@ -111,7 +111,7 @@ HELD = """
         client_id STRING who holds it
         channel_id? STRING its process
         from_ms? BIGINT when it took the queue; null: before the first change
-        to_ms? BIGINT when it revoked it, exclusive; null: it holds it to the end
+        to_ms? BIGINT when it revoked the queue, exclusive; null: it holds the queue to the end
 """
 """Columns of an interval in which a process holds a queue."""
 

@@ -51,7 +51,7 @@ MADE_LATER = {
     "findings": ("cluster", "fingerprint", "caused_by"),
     "group_verdicts": ("cluster",),
 }
-"""Columns that rows get after all others; they have a type before that, too."""
+"""Columns that are filled in last; rows have a type before that, too."""
 PUT_TOGETHER = ("cluster_events", "consumer_groups")
 """Tables whose rows `ingest` combines from several files, without columns that no file has."""
 LINE = 100
@@ -101,7 +101,7 @@ def _class(name: str, table: Table) -> str:
     begun = name.removesuffix("Row") + "Begun"
     first = [column for column in table.columns if column.name not in later]
     last = [column for column in table.columns if column.name in later]
-    words = f"What is known first of a row of `{table.name}`."
+    words = f"What is known of a row of `{table.name}`."
     return "\n\n".join(
         (
             _of_columns(f"{begun}(TypedDict)", words, first),
@@ -114,10 +114,10 @@ def _columns_of(table: Table) -> Iterator[str]:
     """Yield the classes of rows in the making; fixed words are checked once a row is whole."""
     name = _name(table.name).removesuffix("Row")
     required = [replace(column, nullable=False, allowed=()) for column in table.columns]
-    words = f"What is known so far of a row of `{table.name}`."
+    words = f"What is known so far about a row of `{table.name}`."
     yield _of_columns(f"{name}Columns(TypedDict, total=False)", words, required)
     nullable = [replace(column, nullable=True) for column in required]
-    words = f"The same where None stands for what is not known of a row of `{table.name}`."
+    words = f"The same, with None for unknown values of a row of `{table.name}`."
     yield _of_columns(f"{name}Given(TypedDict, total=False)", words, nullable)
 
 

@@ -120,7 +120,7 @@ class ConsumerGroupsRow(TypedDict):
 
 
 class QueueOffsetsBegun(TypedDict):
-    """What is known first of a row of `queue_offsets`."""
+    """What is known of a row of `queue_offsets`."""
 
     topic: str
     broker_name: str
@@ -138,7 +138,7 @@ class QueueOffsetsRow(QueueOffsetsBegun):
 
 
 class CommittedOffsetsBegun(TypedDict):
-    """What is known first of a row of `committed_offsets`."""
+    """What is known of a row of `committed_offsets`."""
 
     consumer_group: str
     topic: str
@@ -156,7 +156,7 @@ class CommittedOffsetsRow(CommittedOffsetsBegun):
 
 
 class ObservedOwnershipBegun(TypedDict):
-    """What is known first of a row of `observed_ownership`."""
+    """What is known of a row of `observed_ownership`."""
 
     consumer_group: str
     topic: str
@@ -174,7 +174,7 @@ class ObservedOwnershipRow(ObservedOwnershipBegun):
 
 
 class ObservedMembersBegun(TypedDict):
-    """What is known first of a row of `observed_members`."""
+    """What is known of a row of `observed_members`."""
 
     consumer_group: str
     asked_broker: str | None
@@ -196,7 +196,7 @@ class ObservedMembersRow(ObservedMembersBegun):
 
 
 class ObservedFactsBegun(TypedDict):
-    """What is known first of a row of `observed_facts`."""
+    """What is known of a row of `observed_facts`."""
 
     kind: str
     consumer_group: str | None
@@ -218,7 +218,7 @@ class ObservedFactsRow(ObservedFactsBegun):
 
 
 class LatenciesBegun(TypedDict):
-    """What is known first of a row of `latencies`."""
+    """What is known of a row of `latencies`."""
 
     kind: Literal["START_UP", "REGISTRATION", "UNREGISTRATION", "QUEUE_TAKEN"]
     consumer_group: str
@@ -237,7 +237,7 @@ class LatenciesRow(LatenciesBegun):
 
 
 class QueueMovesBegun(TypedDict):
-    """What is known first of a row of `queue_moves`."""
+    """What is known of a row of `queue_moves`."""
 
     consumer_group: str
     topic: str
@@ -508,7 +508,7 @@ class QueueProgressRow(TypedDict):
 
 
 class FindingsBegun(TypedDict):
-    """What is known first of a row of `findings`."""
+    """What is known of a row of `findings`."""
 
     rule_id: str
     severity: Literal["INFO", "WARNING", "ERROR"]
@@ -534,7 +534,7 @@ class FindingsRow(FindingsBegun):
 
 
 class GroupVerdictsBegun(TypedDict):
-    """What is known first of a row of `group_verdicts`."""
+    """What is known of a row of `group_verdicts`."""
 
     consumer_group: str
     verdict: Literal["EQUAL", "SHARED", "DIFFERS", "UNSTABLE", "UNKNOWN", "OFFLINE"]
@@ -563,7 +563,7 @@ class GroupVerdictsRow(GroupVerdictsBegun):
 
 
 class CoverageBegun(TypedDict):
-    """What is known first of a row of `coverage`."""
+    """What is known of a row of `coverage`."""
 
     host: str
     role: Literal["BROKER", "NAME_SERVER", "PROXY", "CLIENT", "ADMIN"]
@@ -1332,7 +1332,7 @@ class RunsRow(TypedDict):
 
 
 class ClusterEventsColumns(TypedDict, total=False):
-    """What is known so far of a row of `cluster_events`."""
+    """What is known so far about a row of `cluster_events`."""
 
     cluster: str
     event_ms: int
@@ -1363,7 +1363,7 @@ class ClusterEventsColumns(TypedDict, total=False):
 
 
 class ClusterEventsGiven(TypedDict, total=False):
-    """The same where None stands for what is not known of a row of `cluster_events`."""
+    """The same, with None for unknown values of a row of `cluster_events`."""
 
     cluster: str | None
     event_ms: int | None
@@ -1394,7 +1394,7 @@ class ClusterEventsGiven(TypedDict, total=False):
 
 
 class ConsumerGroupsColumns(TypedDict, total=False):
-    """What is known so far of a row of `consumer_groups`."""
+    """What is known so far about a row of `consumer_groups`."""
 
     cluster: str
     consumer_group: str
@@ -1421,7 +1421,7 @@ class ConsumerGroupsColumns(TypedDict, total=False):
 
 
 class ConsumerGroupsGiven(TypedDict, total=False):
-    """The same where None stands for what is not known of a row of `consumer_groups`."""
+    """The same, with None for unknown values of a row of `consumer_groups`."""
 
     cluster: str | None
     consumer_group: str | None
@@ -1598,7 +1598,7 @@ class RequestModesRow(TypedDict):
 
 
 class GroupQueueOffsetsBegun(TypedDict):
-    """What is known first of a row of `queue_offsets`."""
+    """What is known of a row of `queue_offsets`."""
 
     consumer_group: str
     topic: str

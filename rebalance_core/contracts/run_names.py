@@ -18,7 +18,7 @@ RUN_NAME = "_run.json"  # written last, by the job: a folder without it is not a
 
 
 LOCK_NAME = "_lock.json"
-"""Marks a run in progress; without `RUN_NAME` next to it, a run may have died there."""
+"""Marks a run in progress; if `RUN_NAME` is missing beside it, a run may have died there."""
 
 
 ATTEMPTS = "_attempts"

@@ -6,8 +6,8 @@ WORLDS = ("likely", "low", "high")
 
 ARRIVALS = Table(
     "arrivals",
-    "Messages a second that come over a stretch of time: into a topic (divided evenly over its "
-    "queues), into a broker's queues of it, or into one queue.",
+    "Messages that arrive per second during a period: for a topic (divided evenly among its "
+    "queues), for a broker's queues of the topic, or for one queue.",
     columns(
         """
         cluster? STRING the RocketMQ cluster; null: every cluster of the input
@@ -32,9 +32,9 @@ CAPACITY = Table(
         """
         cluster? STRING the RocketMQ cluster; null: every cluster of the input
         consumer_group STRING the group
-        service_ms DOUBLE milliseconds of a thread for a message, the likely mean; above 0
-        threads? INT messages that a member works on at once; null: 20
-        batch? INT messages of a call of the listener; null: 1
+        service_ms DOUBLE milliseconds that a thread takes per message, the likely mean; above 0
+        threads? INT messages that a member processes at once; null: 20
+        batch? INT messages per call of the listener; null: 1
         ordered? BOOLEAN orderly: one thread reads a queue; null: as consumer_groups has it
         service_ms_low? DOUBLE at least this; null: service_ms
         service_ms_high? DOUBLE at most this; null: service_ms
@@ -47,17 +47,17 @@ CAPACITY = Table(
 
 RECORDED_SCALING = Table(
     "recorded_scaling",
-    "A group as metrics show it at a moment. Replicas hold until the next row that has them. Where "
-    "such rows are twice as far apart as usual (the median) one is missing; the row before, like "
-    "the last, then holds for the usual distance, and a single row for no time.",
+    "A group at one moment, according to metrics. Replicas hold until the next row that has them. "
+    "Where such rows are twice as far apart as usual (the median) one is missing; the row before, "
+    "like the last, then holds for the usual distance, and a single row for no time.",
     columns(
         """
         cluster? STRING the RocketMQ cluster; null: the series do not name it
         consumer_group STRING the group
         at_ms BIGINT the moment
-        replicas? INT replicas of its Deployment, or members that an exporter counts
-        lag? DOUBLE messages that wait
-        delivered_per_second? DOUBLE messages a second to members since the moment before
+        replicas? INT replicas of its Deployment, or members counted by an exporter
+        lag? DOUBLE waiting messages
+        delivered_per_second? DOUBLE messages per second to members since the previous moment
         """
     ),
     key=("cluster", "consumer_group", "at_ms"),
@@ -84,8 +84,8 @@ SCALING_STEPS = Table(
         at_ms BIGINT when it decided
         from_replicas INT before
         to_replicas INT after
-        lag? DOUBLE messages of the group that it saw; null: no value
-        rate? DOUBLE arriving messages a second that it saw; null: it does not scale by rate
+        lag? DOUBLE messages of the group that the scaler saw; null: no value
+        rate? DOUBLE arriving messages per second that it saw; null: it ignores rates
         """,
         world=WORLDS,
     ),
@@ -99,8 +99,8 @@ LAG_OVER_TIME = Table(
         f"""
         {_OF_FUTURE.strip()}
         at_ms BIGINT the moment
-        lag DOUBLE messages that wait
-        replicas INT pods, also those that start
+        lag DOUBLE waiting messages
+        replicas INT pods, including those that are starting
         members INT members that have joined
         messages_per_second DOUBLE that arrive in all queues
         unowned_queues DOUBLE queues without a reader in the second before
@@ -121,29 +121,29 @@ POLICY_SUMMARY = Table(
         policy STRING name of the policy; recorded: the replicas of recorded_scaling
         world STRING {allowed}: which value of the inputs' intervals holds
         futures BIGINT simulated futures
-        from_ms? BIGINT begin of the time that is replayed
+        from_ms? BIGINT start of the replayed period
         to_ms? BIGINT its end
         pod_hours? DOUBLE replicas x hours
         steps? DOUBLE decisions that change the replicas
-        reversals? DOUBLE steps against the direction of the step before
+        reversals? DOUBLE steps in the opposite direction of the previous step
         moves? DOUBLE queues that a member takes from another
         no_owner_queue_seconds? DOUBLE queues x seconds in which no member reads
         read_again? DOUBLE messages that two members read
         pulled_again? DOUBLE messages that a member had cached and the next one pulls again
-        lag_mean? DOUBLE messages that wait
+        lag_mean? DOUBLE waiting messages
         lag_p50? DOUBLE lag that half of the seconds do not exceed
         lag_p99? DOUBLE lag that 99 % of the seconds do not exceed
         lag_max? DOUBLE the most messages that wait
-        longest_wait_s? DOUBLE the longest wait of a message, in whole seconds
-        late_queue_seconds? DOUBLE queues x seconds with a message that waits beyond the promise
-        late_messages? DOUBLE messages that wait for longer than --promise
+        longest_wait_s? DOUBLE the longest that a message waited, in whole seconds
+        late_queue_seconds? DOUBLE queues x seconds with a message that waits longer than --promise
+        late_messages? DOUBLE messages that waited longer than --promise
         late_messages_p99? DOUBLE the same
         pod_hours_p99? DOUBLE replicas x hours
         price? DOUBLE by --pod-hour-price and --late-price
-        on_front? BOOLEAN no policy has both fewer pod hours and fewer late messages, recorded aside
+        on_front? BOOLEAN no policy but recorded has both fewer pod hours and fewer late messages
         within_budget? BOOLEAN 99 % of the futures keep --max-late and --max-pod-hours
-        regret? DOUBLE price beyond that of the best policy of this world; recorded: may be below 0
-        chosen BOOLEAN within the budgets, with the least largest regret over the worlds
+        regret? DOUBLE price above that of the best policy in this world; recorded: may be negative
+        chosen BOOLEAN within the budgets, with the smallest maximum regret across worlds
         reason? STRING why it is not simulated, so that its figures are null
         """,
         world=WORLDS,

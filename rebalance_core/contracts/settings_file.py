@@ -15,7 +15,7 @@ from rebalance_core.model.errors import RebalanceError, UsageError, did_you_mean
 MOST_BYTES = 16 * 1024**2
 """A file of 100,000 accepted findings has 15 MB."""
 MOST_DEEP = 100
-"""Nested tables and arrays; our settings have at most four levels."""
+"""The maximum nesting of tables and arrays; our settings have at most four levels."""
 _LONGS = range(-(2**63), 2**63)
 """TOML 1.0: integers are 64 bits, signed."""
 

@@ -226,7 +226,7 @@ SOURCE: Final = "_source"
 RAW: Final = "_raw"
 READ_ISSUES = "_read_issues"
 TECHNICAL = (SOURCE, RAW, READ_ISSUES)
-"""Where a row came from, the row as it was read, and its unreadable values."""
+"""The source of a row, the row as it was read, and its unreadable values."""
 
 TABLE = "_table"
-"""The input table of a row, where rows of several tables are together."""
+"""The input table of a row, for rows of several tables in one batch."""

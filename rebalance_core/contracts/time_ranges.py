@@ -37,6 +37,6 @@ TIME_RANGES = {
 }
 """Bounds of times, by column of an input table.
 
-For two columns 0 and 1970 are good and mean "from the beginning": where a queue rate starts, and
+In two columns, 0 and 1970 are valid and mean "from the beginning": where a queue rate starts, and
 the timestamp of CONSUME_FROM_TIMESTAMP, which clients write as yyyyMMddHHmmss (rocketmq.md §5.1).
 """

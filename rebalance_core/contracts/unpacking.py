@@ -7,7 +7,7 @@ UNPACKED_LIMIT = 8 * 1024**3
 BOMB_RATIO = 200
 """Real logs shrink 5 to 50 times; deflate can do 1032."""
 RATIO_FROM = 64 * 1024**2
-"""Bytes; smaller unpacked files may have shrunk a lot through repeated lines."""
+"""Bytes; smaller unpacked files may have shrunk a lot because of repeated lines."""
 
 
 def bomb(unpacked: int, packed: int) -> str | None:

@@ -49,21 +49,22 @@ SENT_MS = OFFSET_PERSIST_MS + SECOND_MS
 WAITED_MS = 20 * SECOND_MS
 """The broker holds a pull without messages for at most 15 s, and the next pull follows."""
 MOST_WIDE_MS = MINUTE_MS
-"""If the possible corrections span more, their middle would be too far off, so the smallest
-counts."""
+"""If the possible corrections span more than this, their midpoint would be too far off, so the
+smallest is used.
+"""
 MOST_OFF_MS = 14 * HOUR_MS
-"""A wrong time zone is the most that a clock can be off; files of another day are old, regardless
-of their contents."""
+"""A clock can be off by a wrong time zone at most; files from another day are old, regardless of
+their contents.
+"""
 STRAY = 100
-"""One statement in this many may be wrong: a broker that is being stopped answers later than
-others."""
+"""One statement in this many may be wrong: a broker that is stopping answers later than others."""
 LEAST = 2
-"""This many statements must rule out that a clock is right."""
+"""This many statements must contradict a clock before it counts as wrong."""
 CLEARLY = 4
-"""A different offset counts only if this many times fewer statements rule it out."""
+"""A different offset is accepted only if this many times fewer statements contradict it."""
 
 Spans = list[tuple[int, int]]
-"""Times, or offsets of a clock, that a statement allows: disjoint, in order."""
+"""Times, or offsets of a clock, that a statement allows: disjoint and in order."""
 DUMPS, STORES = "dumps", "stores"
 
 
@@ -117,7 +118,7 @@ class _Timelines:
     periods: dict[str, tuple[int, int]] = field(default_factory=dict)
     starts: dict[str, list[int]] = field(default_factory=dict)
     beats: dict[str, set[int]] = field(default_factory=dict)
-    """How far behind its clock is, by broker, at any time; without unsure clocks."""
+    """By how much each broker's clock is behind, at any time; uncertain clocks are omitted."""
     commits: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
 
 

@@ -64,7 +64,7 @@ class BrokerFolder:
 
 
 _Statement = tuple[int, bool, str]
-"""When a process was recorded as a slave (True) or the master, and where."""
+"""When and where a process was recorded as a slave (True) or as the master."""
 
 
 @dataclass
@@ -383,7 +383,8 @@ def _is_slave(clues: _Clues, directory: BrokerDirectory, acting: bool) -> bool |
 
 
 HEARD_MS = 2 * REGISTRATION_MS
-"""By then, every live broker has registered with a name server that started (60 s at most)."""
+"""Within this time, every live broker has registered with a restarted name server (60 s at most).
+"""
 _LOSSES = ("broker_removed", "replica_removed", "broker_channel_closed", "broker_expired")
 
 

@@ -25,11 +25,13 @@ if TYPE_CHECKING:
 
 
 _START_LINES_MS = 5_000
-"""When it starts, a broker prints what it loads next to its settings."""
+"""At its start, a broker prints what it loads close to its settings."""
 
 
 _REGISTRATION_MS = MINUTE_MS
-"""The longest registerNameServerPeriod: what fails at the start is retried this often."""
+"""The longest registerNameServerPeriod: registrations that fail at the start are retried at this
+interval.
+"""
 
 
 class StoreRead(NamedTuple):

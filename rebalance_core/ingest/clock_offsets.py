@@ -55,29 +55,31 @@ from rebalance_core.model.verdicts import WARNING
 LEAST_OFFSET_MS = SECOND_MS
 """Servers log whole seconds, so a smaller offset is invisible."""
 EARLY_MS, SAME_MS, SLOW_MS = 300, 700, 2_500
-"""A client logs a moment after the broker: at once, or late on an overloaded host."""
+"""A client logs an event shortly after the broker: at once, or late on an overloaded host."""
 LEAST_MATCHES = 2
 LEAST_NAMED, MOST = 3, 4
-"""This many moments of named clients, and 3 of 4, must agree."""
+"""At least this many moments of named clients, and three quarters of them, must agree."""
 LEAST_HOSTS = 2
 """This many of the hosts with the usual clock must agree that a clock is wrong."""
 CLEARLY = 4
-"""A different offset counts only if this many times more moments agree on it than on none."""
+"""A different offset is accepted only if this many times more moments agree on it than on no
+offset.
+"""
 REGISTERED_MS, USUAL_REGISTERED_MS = 30_000, 10_000
 """A broker registers 10 s after its start, or when the name server is available."""
 FIRST_MS = 30_000
 """A client logs its start, and is a member this soon after the first line of its log."""
 MOST_TRIED = 20
-"""Maximum number of tried offsets, among those that a host's moments allow."""
+"""Maximum number of offsets to try, among those that a host's moments allow."""
 VISIT_MS = SECOND_MS
 """The time from one broker to the next, for a connection and a heartbeat: 0.04 to 0.14 s on one
 machine, four round trips over a long distance. A broker that does not answer takes 3 s."""
 APART_MS = 40_000
-"""Joins this far apart belong to clients that did not start together: longer than a heartbeat
-takes."""
+"""Joins this far apart, more than a heartbeat takes, belong to clients that did not start together.
+"""
 
 LINE_EVERY_MS = 10 * SECOND_MS
-"""The interval by which a log's routine lines are counted."""
+"""The interval in which a log's routine lines are counted."""
 Marks = Mapping[str, list[int]]
 
 
@@ -990,7 +992,7 @@ def offset_findings(shifts: ClockShifts) -> Iterator[Finding]:
             how = f"{abs(behind) / SECOND_MS:.1f} s {'behind' if behind > 0 else 'ahead of'}"
             parts = {h.part for h in shifts.offsets if h.machine == host.machine} - {host.part}
             since = f" {_period(host, parts)}" if parts else ""
-            text = f"The clock of {folder} is {how} the others{since}, by what both sides log."
+            text = f"The clock of {folder} is {how} the others{since}, judging by what both log."
             zone = "The difference is a whole time zone, and the times are not corrected."
             read = f"Its times {corrected}" if host in shifts.left else zone
             remedy = "Name its time zone in collection.toml." if is_zone(behind) else synchronise

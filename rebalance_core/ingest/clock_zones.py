@@ -31,12 +31,13 @@ ZONE_STEP_MS = 15 * MINUTE_MS
 """Offsets of time zones are multiples of this."""
 LEAST_MS = 30 * MINUTE_MS
 SLACK_MS = MINUTE_MS
-"""From the epoch time to the line or dump; a larger difference is not a time zone."""
+"""The largest difference between the epoch time and the line or dump that can be a time zone."""
 PULLED_MS = 30_000
 """A healthy client pulled at most this long ago: a pull waits 15 s for messages."""
 AHEAD_MS = 10 * MINUTE_MS
-"""A log that continues this long after everything else has a fast clock, rather than a client that
-ran longer."""
+"""If a log continues this long after everything else, its clock is fast; the client did not run
+longer.
+"""
 LOCAL_FIELDS = (
     "last_pull_ms",
     "last_consume_ms",
@@ -48,7 +49,7 @@ LOCAL_FIELDS = (
 """Fields of dumps in local time."""
 
 Shifts = Mapping[str, int]
-"""What must be added to local times, by file."""
+"""The correction to add to local times, by file."""
 ZONE_SLACK_MS = 2 * SECOND_MS
 
 

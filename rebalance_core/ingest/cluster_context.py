@@ -405,7 +405,7 @@ def _uncached(
 
 
 END_OF_TIME_MS = 2**62
-"""The end of a period that no start ends."""
+"""The end of a period that is not ended by a start."""
 
 
 PROPERTIES = {

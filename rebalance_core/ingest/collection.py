@@ -63,7 +63,7 @@ NAMESRV_LOG, BROKER_LOG, LOCK_LOG, POP_LOG, CLIENT_LOG = (
 PROXY_LOG = "proxy_log"
 LOGS = (NAMESRV_LOG, BROKER_LOG, LOCK_LOG, POP_LOG, CLIENT_LOG, PROXY_LOG)
 BROKERS_LOGS = (BROKER_LOG, LOCK_LOG, POP_LOG)
-"""Logs that one broker writes, with one clock."""
+"""Logs written by one broker, with one clock."""
 COMPARED_LOGS = (NAMESRV_LOG, BROKER_LOG, CLIENT_LOG)
 """Logs with events that other logs also record."""
 TOPICS, GROUPS, OFFSETS = "topics_json", "subscription_group_json", "consumer_offset_json"
@@ -71,8 +71,9 @@ MODES, ORDER_INFO = "message_request_mode_json", "consumer_order_info_json"
 LOCAL_OFFSETS, ADMIN, GIVEN_GROUPS = "local_offset_json", "mqadmin", "consumer_groups"
 PROXY_CONFIG = "proxy_config"
 PROXIES = "proxy/"
-"""The folder of proxies' files; the place of a proxy's file or dump is this and the proxy's
-name."""
+"""The folder of proxies' files; the place of a proxy's file or dump is this folder plus the proxy's
+name.
+"""
 STORE_LISTING, ROCKSDB_SIGN = "store_listing", "rocksdb_sign"
 BROKER_METRICS = "broker_metrics"
 
@@ -112,7 +113,7 @@ NOT_INPUT_FILES = {
 }
 NOT_INPUT_SUFFIXES = (".csv", ".md")
 PART = ".part"
-"""The suffix of an unfinished copy, as written by the collector."""
+"""The suffix that the collector gives to an unfinished copy."""
 OLDER = ".bak"  # the previous generation, which RocketMQ reads if the store itself is missing
 # Other logs and stores of RocketMQ that state nothing relevant here.
 _OTHER_LOGS = re.compile(
@@ -312,7 +313,7 @@ def _proxy(name: str, parts: tuple[str, ...], size: int) -> CollectedFile | None
 
 
 ANSWER_SUFFIX = re.compile(r"\.(?:txt|json|log|out)$", re.IGNORECASE)
-"""What the name of an answer ends with; a share of Windows may write it in capitals."""
+"""The suffix of an answer's name; a Windows share may write it in capitals."""
 
 
 def _admin(name: str, parts: tuple[str, ...], size: int) -> CollectedFile | None:
@@ -612,12 +613,13 @@ def _index(name: str) -> int:
 
 UNKNOWN_FILE, COPY_DIFFERS = "UNKNOWN_FILE", "COPY_DIFFERS"
 DOCUMENT_LIMIT = 64 * 1024**2
-"""Maximum bytes of a store or dump; the largest real ones, of 100,000 topics, have some 30 MB."""
+"""Maximum bytes of a store or dump; the largest real ones, with 100,000 topics, have some 30 MB."""
 INCOMPLETE_COPY = "INCOMPLETE_COPY"
 SNIFFED = 64 * 1024
-"""Bytes that identify a file (of a compressed log, the unpacked bytes)."""
+"""The number of bytes that identify a file (for a compressed log, unpacked bytes)."""
 _TEXT_SNIFFED = 4096
-"""Bytes that show whether a file is text; after a crash a log may end in NULs."""
+"""The number of bytes checked to see whether a file is text; after a crash, a log may end in NULs.
+"""
 
 
 @dataclass(frozen=True)
@@ -954,9 +956,9 @@ class _LocalListing(_Listing):
 
 
 _REQUESTS = 16
-"""Files of a store that are asked for at once: each costs two round trips."""
+"""The number of a store's files requested at once: each costs two round trips."""
 _AHEAD = 256
-"""Files whose first bytes are held: 16 MB."""
+"""The number of files whose first bytes are cached: 16 MB."""
 
 
 @dataclass
@@ -1100,7 +1102,7 @@ def _unknown(name: str) -> str:
 
 
 UNDATED = "lacks the time"
-"""How the refusal of such an answer begins."""
+"""The beginning of the message that refuses such an answer."""
 _COMMANDS = (*NAMED_COMMANDS, CLUSTER_LIST, "topicList", "getBrokerConfig", EXPORT_METADATA)
 
 

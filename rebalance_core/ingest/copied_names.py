@@ -15,7 +15,7 @@ _PREFIX = re.compile(
 )
 _BACKUP = re.compile(r"(?:~|\.(?:bak|old|orig|save|backup))+$", re.IGNORECASE)
 _NUMBERED = re.compile(r"(?<=\.)(txt|json)\.\d{1,3}$", re.IGNORECASE)
-"""wget's second download; a number after ``.log`` is a rotation's."""
+"""wget's second download; a number after ``.log`` comes from rotation."""
 _EXTENSION = re.compile(r"(?:\.(?:txt|json|jsonl|log|out|gz))+$", re.IGNORECASE)
 
 

@@ -67,7 +67,7 @@ NAME_SERVER_PAUSE_MS = 30 * SECOND_MS
 STEADY_STEPS = 5
 USUAL_TIMES = 3.5
 EXPIRY_MS = CHANNEL_EXPIRY_MS + CHANNEL_SCAN_MS
-"""A pause counts as a gap if it is this many times as long as is usual in its log."""
+"""A pause counts as a gap if it is this many times as long as usual in its log."""
 
 
 @dataclass(frozen=True)

@@ -170,12 +170,13 @@ _STORES = {
     "revive_metrics": (CLUSTER, ""),
     "pop_counts": (GROUP, "consumer_group"),
 }
-"""Facts of stores: what combines them, and the field that names the group or topic."""
+"""Facts from stores: what combines them, and the field that names the group or topic."""
 _FACTS_ONLY = ("subscription_group", "order_info", "pop_counts", "dump")
-"""Facts of stores and dumps that are used only for `observed_facts`."""
+"""Facts from stores and dumps that are used only for `observed_facts`."""
 _REPEATED = ("route_broker", "broker_local", "broker_topic", "proxy_local", "lite_topic")
-"""Evidence about the cluster from dumps and from facts about other subjects; each place repeats
-it."""
+"""Evidence about the cluster from dumps and from facts about other subjects, repeated at each
+place.
+"""
 GROUP_CONNECTED = "group_connected"
 """Evidence of a retry topic: a broker registered a member of the group, and creates the topic with
 that heartbeat unless it exists."""

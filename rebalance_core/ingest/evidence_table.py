@@ -120,7 +120,7 @@ class Repeats:
 
 
 REFUSED, COUNTED = "refused", "counted"
-"""Parts besides those of evidence: an `Unread`, and the `FileStats` of one file or split."""
+"""Parts other than evidence: an `Unread`, and the `FileStats` of one file or split."""
 
 Pieces = Iterable[Evidence | Unread | FileStats]
 """A file's facts, what could not be read, and finally how much was understood."""

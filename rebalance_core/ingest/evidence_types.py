@@ -9,7 +9,7 @@ from rebalance_core.ingest.piece import Piece
 
 
 class RouteBefore(TypedDict):
-    """How the queues of a topic on a broker were before."""
+    """The previous queues of a topic on a broker."""
 
     broker_name: str
     read: int

@@ -64,7 +64,7 @@ def file_of(source: str) -> str:
 
 
 UNPARSABLE_LINE = "UNPARSABLE_LINE"
-"""A line in place of a row that is not a row."""
+"""A line that stands where a row should be but is not a row."""
 STRAY_LINE = "STRAY_LINE"
 """A line before the first or after the last table of an output."""
 UNPARSABLE_DOCUMENT = "UNPARSABLE_DOCUMENT"
@@ -88,15 +88,15 @@ OTHER_SUBJECT = "OTHER_SUBJECT"
 SEVERAL_BROKERS = "SEVERAL_BROKERS"
 """The log contains those of several brokers."""
 OLD_ANSWER = "OLD_ANSWER"
-"""The answer is an earlier one than its name states."""
+"""The answer is older than its name states."""
 SET_APART = frozenset({OTHER_BROKER, OTHER_CLUSTER, OTHER_SUBJECT, SEVERAL_BROKERS, OLD_ANSWER})
-"""The codes of whole files that ingest reads and sets apart before it dates anything."""
+"""The codes of whole files that ingest reads and sets aside before it dates anything."""
 
 CUT_OFF = "is cut off: it ends "
-"""How the refusal of a truncated file begins."""
+"""The beginning of the message that refuses a truncated file."""
 
 RAW_LIMIT = 2_000
-"""Characters of the refused text that are kept: enough to recognise it, never a whole file."""
+"""Number of characters kept from a refused text: enough to recognise it, never a whole file."""
 
 
 _SHAPES = (
@@ -105,7 +105,7 @@ _SHAPES = (
     (r'\{\s*"(?:stream|streams|labels|timestamp|line)"\s*:', "a container's log in Loki's JSON"),
     (r"\S+ std(?:out|err) [FP] ", "a container's log as CRI writes it"),
     (r"\[pod/\S+\] ", "the output of kubectl logs --prefix"),
-    (r"\d{4}-\d\d-\d\dT\S+Z ", "a container's log with times of its own"),
+    (r"\d{4}-\d\d-\d\dT\S+Z ", "a container's log with its own times"),
     (r"[\w.-]+ *\| ", "the output of docker compose logs"),
     ("\x1b\\[", "a terminal's output with colours"),
     (r"[\[{]\s*+[\"\]{}\[]", "JSON"),

@@ -28,8 +28,9 @@ from rebalance_core.model.times import SECOND_MS, utc
 from rebalance_core.model.verdicts import INFO, WARNING
 
 WRONG_FILE_SHARE = 0.5
-"""Nearly all lines of the right kind of log are understood; with less than half it is another
-file."""
+"""Nearly all lines of the right kind of log are understood; if fewer than half are, it is another
+kind of file.
+"""
 LISTED = 20
 """Maximum number of files that a finding names."""
 
@@ -69,7 +70,7 @@ def _copies(collection: Collection) -> Iterator[Finding]:
             yield finding(
                 "INGEST_COPY_DIFFERS",
                 f"{piece.message}.",
-                "Keep the right one, under its name without the mark of a copy.",
+                "Keep the right one, under its name without the suffix of a copy.",
                 WARNING,
                 evidence={"file": piece.source},
             )

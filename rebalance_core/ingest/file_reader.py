@@ -88,7 +88,8 @@ if TYPE_CHECKING:
 LineParser = Callable[[str, str, Any], tuple[Fact | Unread, ...]]
 DocumentParser = Callable[..., list[Fact | Unread]]
 CarriedText = tuple[str, str, str, int]
-"""A line with RocketMQ's head, the line in its wrapping, its source and position."""
+"""A line that starts with RocketMQ's head, the line with its wrapping, its source and its position.
+"""
 
 LINE_PARSERS: dict[str, LineParser] = {
     collection.NAMESRV_LOG: parse_namesrv_line,
@@ -138,7 +139,7 @@ ADMIN_PARSERS: dict[str, DocumentParser] = {
 ZONED_COMMANDS = ("consumerProgress", "consumerStatus", "topicStatus")
 
 LONGEST_COMMAND_MS = 10 * MINUTE_MS
-"""A dump's time is its command's start, so it may print what happened during the run."""
+"""A dump's time is when its command started, so it may show what happened during the run."""
 CLOCK_SLACK_MS = 2_000
 """Lines of several threads may be slightly out of order; a larger step back is a clock that was
 set."""
@@ -174,13 +175,13 @@ MOST_WITNESSES = 2_000
 
 SETTINGS = ("broker_property", "name_server_property", "name_server_starting")
 LEAST_PAUSE_MS, MOST_PAUSES = 20_000, 5
-"""A log that is written continuously has few such pauses, if any; the longest are kept."""
+"""A log that is written continuously has few such pauses, if any; only the longest are kept."""
 MOST_STEPS = 4
-"""A log that goes back more often was assembled out of order: no clock is set this often."""
+"""A log whose times go back more often was assembled out of order: no clock is set this often."""
 
 
 Period = tuple[int, int]
-"""When a log first and last has a fact, epoch ms."""
+"""The times of a log's first and last fact, in epoch ms."""
 
 
 class ClockStep(NamedTuple):
@@ -316,15 +317,15 @@ class FileStats:
     jumps_back: int = 0
     worst_jump_ms: int = 0
     last_line: str = ""
-    """The time of a log's last line with a head, even without a fact, as written there."""
+    """The time of a log's last line with a head, even one without a fact, as written in the log."""
     unreadable: str = ""
-    """The code of the refusal if the file or its rest could not be read."""
+    """The refusal's code if the file, or the rest of it, could not be read."""
     local_times: int = 0
-    """Lines with facts in the time zone of the client's host."""
+    """The number of lines with facts whose times are in the time zone of the client's host."""
     line_bytes: int = field(default=0, compare=False)
     """For a log that is read in splits, the bytes of its lines including line ends."""
     codes: dict[str, int] = field(default_factory=dict)
-    """Refused lines and the refusal of the file, by code: first that of `partial` or `why`."""
+    """Refused lines and the file's refusal, by code; that of `partial` or `why` comes first."""
     why: str = ""
     """The message of the first refusal."""
     first_line: str = ""
@@ -334,7 +335,9 @@ class FileStats:
     begins: int = field(default=0, compare=False)
     """The byte at which the split begins."""
     leading: int = field(default=0, compare=False)
-    """Lines of a stack trace before any other; those of the previous split decide about them."""
+    """Lines of a stack trace that come before any other line; the previous split decides whether
+    they are understood.
+    """
     below: bool | None = field(default=None, compare=False)
     """Whether a stack trace at the end would be understood, or None if no line decides it."""
 
@@ -347,7 +350,7 @@ class FileStats:
     first_line_at: str = ""
     """The time of a log's first line with a head, like `last_line`."""
     steps: dict[str, int] = field(default_factory=dict)
-    """The routine lines of a log, below WARN, per 10 s, as written there."""
+    """The number of a log's routine lines (below WARN) per 10 s, by the log's own times."""
     local_heads: bool = False
     """Whether a client's log has lines in the time zone of its host."""
     marks: dict[str, list[int]] = field(default_factory=dict)
@@ -362,18 +365,18 @@ class FileStats:
     ended_at: str = ""
     """The same for the last one."""
     steps_back: list[ClockStep] = field(default_factory=list)
-    """Where its times go back, in order; at most one more than `MOST_STEPS`."""
+    """The places where its times go back, in order; at most one more than `MOST_STEPS`."""
     edges: Edges = field(default_factory=Edges)
     period: Period | None = None
-    """About the lines since the last of these steps."""
+    """The state of the lines since the last of these steps."""
     pauses: list[Pause] = field(default_factory=list)
     """The longest times without a line, in the order of their lines."""
     set_forward: tuple[int, ...] = field(default=(), compare=False)
     """The positions of the pauses in which the host's clock was set forward."""
     since: int = field(default=0, compare=False)
-    """For a part of a log, the position of its first line."""
+    """The position of the first line, if this is part of a log."""
     clock: Timeline[int] | None = field(default=None, compare=False)
-    """What was added to its times, by position, if that varies."""
+    """The correction added to its times, by position, if it varies."""
 
     def __post_init__(self) -> None:
         """Restore values that were packed as JSON."""

@@ -49,12 +49,14 @@ from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.times import MINUTE_MS, SECOND_MS
 
 STEADY_MS = MINUTE_MS
-"""A member must be unchanged this long before and after a list that lacks it, because the clock
-that dates the list may be wrong."""
+"""A member must be unchanged for this long before and after a list that lacks it, because the clock
+that dates the list may be wrong.
+"""
 
 AT_ONCE_MS = 10 * SECOND_MS
-"""A broker lists who joined, and no longer who left, at once, and a greater difference between its
-clock and the one that dates the list would be noticed (`clock_offsets`)."""
+"""A broker's list reflects joins and leaves at once, and a greater difference between its clock and
+the one that dates the list would be detected (`clock_offsets`).
+"""
 
 
 def foreign_files(collection: Collection, stats: Iterable[FileStats]) -> dict[str, Unreadable]:

@@ -9,7 +9,7 @@ from typing import Any
 from rebalance_core.model.queue import RETRY_TOPIC_PREFIX
 
 _ENDS = ("", "_", "+")
-"""What follows the group in the name of a retry topic: nothing, or the topic that it pops."""
+"""The rest of a retry topic's name after the group: empty, or the topic that is popped."""
 
 
 @dataclass(frozen=True, slots=True)

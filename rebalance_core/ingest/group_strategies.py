@@ -50,8 +50,9 @@ CONFIG, MACHINE_ROOM = "CONFIG", "MACHINE_ROOM"
 SEVERAL = 2
 _ROOM_SEPARATOR = "@"  # AllocateMessageQueueByMachineRoom
 _ONE_ROOM = {"client_rooms": {"": "unknown"}, "broker_rooms": {"": "unknown"}}
-"""If no file shows the rooms, all are in one room: a member without a room would freeze the
-group."""
+"""If no file shows the rooms, all clients and brokers are assumed to be in one room: a member
+without a room would freeze the group.
+"""
 
 
 @dataclass
@@ -255,13 +256,12 @@ GO_RINGS = tuple(
     f"{RING}(virtual_nodes={number})"
     for number in (1, 2, 3, 4, 5, 8, 16, 20, 32, 50, 64, 100, 128, 150, 160, 200, 256, 500, 1000)
 )
-"""Strategies that Go members may use: their ring has no usual number of points, unlike Java's
-(10)."""
+"""Strategies for Go members: their ring has no usual number of points, unlike Java's (10)."""
 QUIET_MS = MINUTE_MS
 """Ownership reflects the members once none has joined or left for this long (rocketmq.md §6.4)."""
 
 HOLDERS = 2
-"""A single holder fits many strategies, so it supports only the assumed one."""
+"""A single holder fits many strategies, so it can only support the assumed one."""
 
 Owners = dict[MessageQueue, str | None]
 """Each queue's holder: a client id, an address that belongs to no member, or None for N/A."""
@@ -305,7 +305,7 @@ def fit_strategy(
         )
     ]
     if not dumps and not whole:
-        cut = "rows may be missing from the dumps of its queues' holders"
+        cut = "the dumps that show the holders of its queues may lack rows"
         return None, [_unknown(group, assumed, cut)] if _partial_topics(pieces) else []
     if not dumps:
         return None, [_unknown(group, assumed, "no dump names a holder of its queues")]

@@ -81,7 +81,9 @@ if TYPE_CHECKING:
     from rebalance_core.ingest.evidence_types import GroupEvidence
 
 REJECTED_TABLE = "collection"
-"""``table_name`` of what is not yet in any input table: a line or file of the collection."""
+"""The ``table_name`` of something that is not in an input table yet: a line or file of the
+collection.
+"""
 
 
 def complete(tables: Tables, cluster: str) -> RowsByTable:

@@ -10,21 +10,22 @@ from rebalance_core.ingest.copied_names import client_id_of
 from rebalance_core.ingest.file_reader import FileStats
 
 LEAST_ADDRESSES = 3
-"""This many hashed addresses do not share a network."""
+"""Real addresses would share a network; this many hashed ones do not."""
 MANY, MOSTLY = 5, 0.75
-"""Some of this many hashes share a network by chance, and most do not."""
+"""Among this many hashes, some share a network by chance, but most do not."""
 _ADDRESS = re.compile(
     r"(172(?=\.(?:1[6-9]|2\d|3[01])\.)|\d{1,3}\.\d{1,3})\.\d{1,3}\.\d{1,3}(?:\.\d{1,3})?"
 )
-"""The network of an address; those that container engines hand out, one per bridge, count as
-one."""
+"""The network of an address; the networks that container engines assign, one per bridge, count as
+one.
+"""
 _HASH = re.compile(r"(?=[0-9a-f]*[a-f])(?=[0-9a-f]*[0-9])[0-9a-f]{8,}")
-"""What a tool puts in place of an address; RocketMQ's own addresses belong to a network."""
+"""A tool's replacement for an address; RocketMQ's own addresses belong to a network."""
 _MASKED = re.compile(
     r"\*{2,}|…|\.{3}|(?<![A-Za-z])[xX]{3,}(?![A-Za-z])|[#@]\*|<[^>]*>|(?i:redact|masked|anonym)"
     r"|(?<=\d\.)[xX*]+(?=[.@])"
 )
-"""What tools put in place of text that they remove."""
+"""Replacements that tools insert for removed text."""
 
 
 def looks_hashed(addresses: Iterable[str]) -> bool:

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from rebalance_core.ingest.file_record import FileRecord
 
 _ADDED = ("lines", "understood", "facts", "rejected", "jumps_back", "local_times", "line_bytes")
-"""Counts of a file that are the sums over its splits."""
+"""Counts of a file that are summed over its splits."""
 
 
 @dataclass(frozen=True)
@@ -285,7 +285,7 @@ class _Lines:
 
 
 _SKIPPED = 1 << 20
-"""Bytes of a line that are passed over at once."""
+"""Number of bytes of a long line that are skipped at a time."""
 
 
 def _read_log(reader: FileReader, blocks: Iterable[bytes]) -> Iterator[Evidence | Unread]:

@@ -43,10 +43,12 @@ LONGEST_TAKE_MS = 1_000
 """From 5.2 on passes begin at least this long after the end of another, so two queues that a client
 takes within less belong to one pass."""
 LONGEST_START_UP_MS = 10 * MINUTE_MS
-"""A registration this long after the client was created belongs to a later start of its group."""
+"""A registration this long after the client was created belongs to a later start of the group."""
 _OWN_INSTANCE = re.compile(r"@\d+#\d+$")
-"""A client id that a consumer does not share: ``changeInstanceNameToPID`` adds a time to the
-process id (4.9 and later). Any other id may be shared, and then dates another group's start."""
+"""A client id that only one consumer has: ``changeInstanceNameToPID`` adds a time to the
+process id (4.9 and later). Any other id may be shared, and its time may then be the start of
+another group.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,9 @@ HEADS = {
     kind: log_lines.CLIENT_HEAD if kind == collection.CLIENT_LOG else log_lines.SERVER_HEAD
     for kind in WORDS
 }
-"""The first characters of a log's lines; those of another kind of log are not understood."""
+"""The number of leading characters that identify a log's lines; lines of another kind of log are
+not understood.
+"""
 STEP_CHARACTERS = len("yyyy-MM-dd HH:mm:s")
 HOUR_CHARACTERS = len("yyyy-MM-dd HH")
 

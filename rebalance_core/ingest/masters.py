@@ -327,9 +327,9 @@ class _Registry:
     """The name servers' entry of one broker."""
 
     servers: set[str] = field(default_factory=set)
-    """Name servers that were seen to have its master, and not to lose it."""
+    """Name servers that were seen to list its master and not to lose it."""
     lost: bool = False
-    """All of them were seen to lose it."""
+    """All of these name servers were seen to lose it."""
 
 
 def _registered_turns(ordered: list[ClusterEvidence], replicas: Replicas) -> Iterator[MasterTurn]:

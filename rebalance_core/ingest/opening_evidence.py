@@ -44,13 +44,14 @@ from rebalance_core.storage.store_answers import is_of_store
 FORM: Final = 2
 """Version of the fields; a state in another form is refused."""
 KEPT_MS = 8 * DAY_MS
-"""Older evidence is not passed on at the end of a state, so that it does not grow forever."""
+"""Older evidence is dropped from a state, so that the state does not grow forever."""
 HEAD_BYTES: Final = 4096
-"""This many bytes at the beginning of a log identify it; a second line in them has another time."""
+"""The first bytes of a log, this many, identify it; a second line among them has a different time.
+"""
 _CHUNK = 1 << 20
 _STORE_COUNTS = ("group_configs", "exported_group_configs")
 _WHOLE = ""
-"""The name of the row of `EVIDENCE_FILES` on the collection as a whole."""
+"""The name of the `EVIDENCE_FILES` row for the collection as a whole."""
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ EXPORTED = {
     "exported_subscription_group": "subscription_group",
     "exported_group_configs": "group_configs",
 }
-"""Evidence of exportMetadata, in the form of the stores."""
+"""Evidence from exportMetadata, in the form of the stores."""
 
 
 def of_group(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[Evidence]:

@@ -54,7 +54,7 @@ UNNAMED_CLIENT = "unnamed@client"
 
 PROGRESS, STATUS = "consumerProgress", "consumerStatus"
 _HEAD = 1024**2
-"""Bytes of a log that identify its kind: more than a process logs while it starts."""
+"""Number of bytes of a log that identify its kind: more than a process logs during its start."""
 _HOMES = {
     CLIENT_LOG: f"clients/{UNNAMED_CLIENT}/rocketmq_client.log",
     BROKER_LOG: f"brokers/{UNNAMED_BROKER}/broker.log",
@@ -65,7 +65,7 @@ _HOMES = {
     **{kind: f"brokers/{UNNAMED_BROKER}/config/{name}" for name, kind in STORES.items()},
     PROXY_CONFIG: f"{PROXIES}{UNNAMED_BROKER}/rmq-proxy.json",
 }
-"""The path in a collection for a file whose kind its content shows."""
+"""The path in a collection for a file whose kind was identified from its content."""
 _FOLDERS = ("mqadmin", "namesrv", "brokers", "clients", "proxy")
 _BY_CONTENT = (
     MEMBERS,
@@ -79,8 +79,10 @@ _BY_CONTENT = (
 )
 """Commands whose answers identify the command. A topicList is a list of arbitrary words."""
 _FACT, _OWN_LINES = 3, 2
-"""Evidence for a kind of file: each fact, and lines that mostly have the head of its log. A failure
-counts for less than either, because applications' logs quote those of their requests."""
+"""Evidence for a kind of file: each fact, and whether most lines have the head of that log. A
+failure counts for less than either, because applications' logs quote the failures of their
+requests.
+"""
 _COMMAND = re.compile(r"mqadmin(?:\.cmd|\.sh)?[\"']? +([A-Za-z]+)([^\n]*)")
 _OPTION = re.compile(r"(?<=\s)(--?[A-Za-z]+)[ =]+(\"[^\"]*\"|'[^']*'|[^\s-]\S*)")
 _GROUP, _TOPIC, _CLIENT = ("-g", "--groupName"), ("-t", "--topicName"), ("-i", "--clientId")

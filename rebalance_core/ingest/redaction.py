@@ -73,7 +73,7 @@ _LIKE_A_HOST = re.compile(r"[\d.-]")
 _FORMAT = "rebalance-redaction-1"
 _MOST_HOSTS = 100_000
 _MOST_PARTS = 8
-"""Parts of a token between ``@`` at which an id may begin; a proxy's has four."""
+"""Number of parts between ``@`` in a token at which an id may begin; a proxy's id has four."""
 
 
 @dataclass

@@ -41,8 +41,9 @@ if TYPE_CHECKING:
 
 # What stores and clients state about the request mode of a group's topics (rocketmq.md §14).
 DIFFER_MS = 120_000
-"""PULL between two answers of POP within this time: two brokers differ, and the mode did not
-change. A client asks a random one every 1 s to 20 s."""
+"""If PULL occurs between two answers of POP within this time, two brokers differ and the mode did
+not change. A client asks a random one every 1 s to 20 s.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,7 +339,7 @@ class _History:
     topic: str
     start_ms: int
     pop: RequestMode
-    """The mode assumed for a client's POP if no store was seen before."""
+    """The mode assumed for a client's POP if no earlier store shows it."""
     presence: Presence
     events: list[Event] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
@@ -348,7 +349,7 @@ class _History:
     _pulled_ms: int = 0
     _pulling: set[str] = field(default_factory=set)
     _answers: list[Statement] = field(default_factory=list)
-    """What clients received since a store last showed the current mode."""
+    """The modes that clients received since a store last showed the current mode."""
 
     def take(self, at_once: list[Statement]) -> None:
         """Process the statements of one moment."""

@@ -116,7 +116,7 @@ OF_A_BROKER = frozenset(
         "INGEST_VERSION_NOT_MODELLED",
     }
 )
-"""Findings that are about the broker they name, if they name any."""
+"""Findings that concern the broker that they name, if any."""
 
 RANK = {
     "BROKER_UP": 0,

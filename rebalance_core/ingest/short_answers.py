@@ -19,9 +19,11 @@ from rebalance_core.model.queue import java_string_key
 from rebalance_core.model.times import BROKER_EXPIRY_MS, CHANNEL_SCAN_MS, MINUTE_MS
 
 ROUND_MS = 10 * MINUTE_MS
-"""Answers of one round are at most this far apart; a round asks about thousands of topics."""
+"""The answers of one round are at most this far apart; a round may query thousands of topics."""
 _EXPIRY_MS = BROKER_EXPIRY_MS + CHANNEL_SCAN_MS
-"""Name servers list a broker this long after it went (RouteInfoManager.scanNotActiveBroker)."""
+"""Name servers still list a broker for this long after it has gone
+(RouteInfoManager.scanNotActiveBroker).
+"""
 
 _STATUS, _ROUTE = "topicStatus", "topicRoute"
 _Row = tuple[str, int]

@@ -103,8 +103,10 @@ def _said(piece: Evidence) -> str:
 # export (rocketmq.md §15). An export is dated by the dump of the command, by the listing of the
 # store, and by the copies themselves: contents of an earlier copy were exported before that copy.
 EXPORT_MS = 10_000
-"""By then the command has answered: the start of its JVM, and mqadmin's time-out of 5 s. A copy no
-older than this counts as current, like that of a stock broker, which writes every 5 to 10 s."""
+"""Within this time, the command has answered: the start of its JVM plus mqadmin's time-out of 5 s.
+A copy no older than this counts as current, like one from a stock broker, which writes every 5 to
+10 s.
+"""
 
 STORE_NAMES = {
     kind: name for name, kind in collection.STORES.items() if kind in collection.CONFIG_STORES

@@ -35,12 +35,12 @@ Verdict = Literal["EQUAL", "SHARED", "DIFFERS", "UNSTABLE", "UNKNOWN", "OFFLINE"
 VERDICTS: dict[Verdict, str] = {
     EQUAL: "every observation in the last round of dumps shows the predicted owners, and no "
     "change under way moves them",
-    SHARED: "as predicted, where members share the queues of some topics: as far as dumps show, "
+    SHARED: "as predicted; members share the queues of some topics: as far as dumps show, "
     "each member pops what the rules allow; for gRPC clients, whose queues no dump "
     "shows, the members that a proxy lists are the predicted members",
-    DIFFERS: "an observation shows a holder that the queue has in none of the ledger's states "
-    "that are possible then: not at that time and, while a change is under way, neither "
-    "before nor after it",
+    DIFFERS: "an observation shows a holder that the queue has in none of the states that the "
+    "ledger allows at that time: not at that time and, while a change is under way, neither before "
+    "nor after it",
     UNSTABLE: "a change was under way during the dump and moves queues that it shows; each of "
     "them has the owner from before the change, the owner from after it, or no owner "
     "yet",

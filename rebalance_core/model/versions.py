@@ -14,7 +14,8 @@ LAST_PATCH = {
     (5, 4): 0,
     (5, 5): 0,
 }
-"""The last release of each known line with a client; 5.3.4 and 5.5.1 were not published."""
+"""The last release of each known line that includes a client; 5.3.4 and 5.5.1 were not published.
+"""
 OLDEST = (4, 9)
 HIGHER_TEXT = "HIGHER.VERSION"
 """``HIGHER_VERSION`` with a dot for its underscore: a version later than the last that RocketMQ

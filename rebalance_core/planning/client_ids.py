@@ -88,7 +88,9 @@ def addresses_of_network(address: IPv4Address, third: int | None = None) -> list
 
 DEFAULT_TEMPLATE = str(MadeId("{ip}", "{pid}", "{nanos}"))
 TEMPLATES = {GO: "{ip}@{pid}", NODE: "{ip}@{pid}", DOTNET: "{ip}@{pid}", CPP: "{ip}@{pid}#DEFAULT"}
-"""Templates of clients whose ids differ in form from Java's; those of C++ apply from 1.2.5 on."""
+"""Templates for clients whose ids have a different form from Java's; those for C++ apply from 1.2.5
+on.
+"""
 FIELDS = {
     "n": "1, 2, 3 … for the added consumers",
     "ip": "the next free IPv4 addresses after the group's highest",

@@ -16,7 +16,7 @@ _Look = TypeVar("_Look", QueueOffset, CommittedOffset)
 FALLS_BEHIND = 0.95
 """A group that commits a smaller share of its arrivals than this is at its limit."""
 READ_APART_MS = MINUTE_MS
-"""The longest time between observations of an end and a commit that together show what is
+"""The longest time between observations of an end and a commit that still show together how much is
 unread.
 """
 

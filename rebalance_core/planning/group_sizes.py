@@ -15,7 +15,7 @@ THREADS_BOUND, QUEUES_BOUND, ORDERED_BOUND, SPARE_BOUND, UNKNOWN_BOUND = SIZE_BO
 CONCURRENT_THREADS = 20
 """DefaultMQPushConsumer.consumeThreadMin: messages that a member processes at once."""
 MOST_DOUBLINGS = 12
-"""Limit for the queues: 4,096 times as many are not an answer."""
+"""Limit for the number of queues: a plan with 4,096 times as many is not useful."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +103,7 @@ def size_of(load: Load, demand: Demand) -> dict[str, Any]:
     row["rate"] = sum(known)
     row["capacity"], row["measured"] = _capacity(load, demand)
     if row["capacity"] is None:
-        return row | _unknown(
-            "the group kept up, so its limit did not show: state the service time"
-        )
+        return row | _unknown("the group kept up, so its limit is unknown: state the service time")
     member: float = row["capacity"]
     thread = member / demand.threads
     come = {topic: (load.rates[topic] or 0.0) * demand.growth for topic in in_total}
@@ -220,5 +218,5 @@ def _reason(bound: str, now: int, after: int, members: int, capacity: float) -> 
         QUEUES_BOUND: (
             f"{now} queues cannot be divided finely enough: one member would have too much load"
         ),
-        ORDERED_BOUND: f"one thread reads a queue: {now} queues are too few, {after} are enough",
+        ORDERED_BOUND: f"one thread reads each queue: {now} queues are too few, {after} are enough",
     }[bound]

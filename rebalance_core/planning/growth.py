@@ -244,7 +244,7 @@ def _of_best(found: GrowthPlans, best: GrowthPlan) -> Iterator[str]:
     yield (
         f"The busiest consumer then has {best.peak} (limit {best.limit:.3g}), {best.idle} are "
         f"idle; with any one of them missing it has {best.one_missing}. The change moves "
-        f"{best.moved} queues; no balanced result could do with fewer than {best.fewest}."
+        f"{best.moved} queues; no balanced result needs fewer than {best.fewest}."
     )
 
 

@@ -23,7 +23,7 @@ Row = dict[str, Any]
 
 STEPS, OWNERSHIP = "steps", "ownership"
 ANY_STRATEGY = "AVG"
-"""A strategy for all members, so that a switch of strategy begins no epoch."""
+"""A strategy for all members, so that a switch of strategy does not begin an epoch."""
 
 
 @dataclass(frozen=True)

@@ -246,7 +246,7 @@ _LEAST = (
     ("orphaned", "{:,} queues without an owner"),
     ("idle", "{:,} members without a queue"),
 )
-"""Figures that a strategy should minimise, the most important first."""
+"""Figures that a strategy should minimise, most important first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +269,7 @@ def best_of(rows: Sequence[MovementFigures]) -> Best | None:
     >>> rows = [dict(strategy=s, of_rocketmq=True, moved=m, orphaned=0, idle=0, frozen=0,
     ...              mean_peak_ratio=p) for s, m, p in (("AVG", 9, 1.0), ("CONSISTENT_HASH", 2, 2))]
     >>> best_of(rows).reason
-    'as even as any other, mean peak ratio 1.00 (CONSISTENT_HASH: 2.00)'
+    'as even as any other, with a mean peak ratio of 1.00 (CONSISTENT_HASH: 2.00)'
     """
     left = [row for row in rows if row["of_rocketmq"] and _divides(row)]
     if not left:
@@ -292,7 +292,8 @@ def best_of(rows: Sequence[MovementFigures]) -> Best | None:
     if peaks:
         limit = min(peaks) + EVEN_ENOUGH
         even = [row for row in left if (row["mean_peak_ratio"] or 0) <= limit]
-        words = f"as even as any other, mean peak ratio {even[0]['mean_peak_ratio'] or 0:.2f}"
+        ratio = even[0]["mean_peak_ratio"] or 0
+        words = f"as even as any other, with a mean peak ratio of {ratio:.2f}"
         keep(even, "mean_peak_ratio", words, "{:.2f}")
     least = min(row["moved"] for row in left)
     fewest = [row for row in left if row["moved"] == least]

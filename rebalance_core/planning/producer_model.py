@@ -106,7 +106,7 @@ TABLES: Mapping[str, Mapping[str, TableKey]] = {
         "timeout_ms": TableKey(table_keys.whole(1, MOST_MS), SEND_TIMEOUT_MS),
     },
 }
-"""The keys of each array of tables; defaults are upstream's for RocketMQ's own keys."""
+"""The keys of each array of tables; RocketMQ's own keys have RocketMQ's defaults."""
 
 
 Values = dict[str, Any]
@@ -198,7 +198,7 @@ def _contradictions(
             if not begin < end <= top["seconds"]:
                 yield line, f"to_second = {end}: expected more than from_second and at most seconds"
             if any(broker == b and begin < t and f < end for b, f, t in taken):
-                yield line, f"{broker} is already disturbed in part of this period"
+                yield line, f"{broker} is already disturbed for part of this period"
             taken.append((broker, begin, end))
 
 

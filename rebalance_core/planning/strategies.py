@@ -28,7 +28,7 @@ class PlanningStrategy(ABC):
     """A strategy as plans use it: frozen, comparable, picklable."""
 
     of_rocketmq: ClassVar[bool] = False
-    """False: RocketMQ has no such strategy, which every table and picture must show."""
+    """False if RocketMQ has no such strategy, which every table and picture must show."""
 
     @property
     @abstractmethod
@@ -76,7 +76,7 @@ class HypotheticalStrategy(PlanningStrategy):
     PARAMETERS: ClassVar[Mapping[str, Parameter]] = {}
     """Parameters by name, as passed to the constructor."""
     LEAGUE: ClassVar[tuple[str, ...]] = ()
-    """The texts with which ``--strategy league`` of `plan` tries it."""
+    """The strategy texts that ``--strategy league`` of `plan` uses for it."""
 
     @property
     def name(self) -> str:

@@ -11,7 +11,7 @@ from rebalance_core.model.versions import parse_version
 from rebalance_core.strategies import parse_strategy
 
 MOST_CONSUMERS = 10_000
-"""The most that an edit may add or remove; a larger number is assumed to be a mistake."""
+"""The maximum that an edit may add or remove; a larger number is assumed to be a mistake."""
 MOST_QUEUES = 65_536
 """The most queues of a topic on a broker, the same limit as in the input tables."""
 
@@ -72,11 +72,11 @@ def texts(value: Any) -> tuple[str, ...]:
     """Read a text or a list of texts."""
     items = [value] if isinstance(value, str) else value
     if not isinstance(items, list | tuple) or not items:
-        raise ValueError('expected text or a list of texts, e.g. ["a", "b"]')
+        raise ValueError('expected a string or a list of strings, e.g. ["a", "b"]')
     try:
         return tuple(words(item) for item in items)
     except ValueError:
-        raise ValueError('expected text or a list of texts, e.g. ["a", "b"]') from None
+        raise ValueError('expected a string or a list of strings, e.g. ["a", "b"]') from None
 
 
 def patterns(value: Any) -> tuple[str, ...]:

@@ -57,7 +57,7 @@ def test_it_runs_and_recommends(printed: str, folder: Path) -> None:
     answer = printed[printed.index("RECOMMENDATION:") :]
     assert "start 6 more consumers (9 in all), scale the topic to 16 queues first" in answer
     assert "keep AVG" in answer
-    assert "moves 14 queues; no balanced result could do with fewer than 10" in answer
+    assert "moves 14 queues; no balanced result needs fewer than 10" in answer
     assert "CONSISTENT_HASH(virtual_nodes=10) does not fit" in answer
     drawn = {path.stem for path in folder.glob("*.png")}
     assert drawn == {

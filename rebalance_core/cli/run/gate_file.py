@@ -6,7 +6,7 @@ from pathlib import Path
 from rebalance_core.model.errors import OutputExists, UsageError
 
 _HEAD = 1_000
-"""Characters in which an earlier run's mark is searched for."""
+"""Number of characters searched for an earlier run's mark."""
 
 
 def refuse_unwritable(

@@ -57,7 +57,7 @@ class JvmOutput:
 
 
 _started: list[JvmOutput] = []
-"""Those of this process; pyspark has one gateway."""
+"""The JVM of this process; pyspark has one gateway."""
 
 
 @contextmanager

@@ -59,14 +59,15 @@ BESIDE_TABLES = {
     "plan": ("rollout.toml", "strategy.yaml", "front.svg"),
     "simulate": (run_names.STATE,),
 }
-"""What the result of each job contains besides tables; it is removed with the result, whichever job
+"""The files in each job's result besides tables; they are removed with the result, whichever job
 runs next.
 """
 
 
 DELIVERED_NAME = "_delivered.json"
-"""In the output of `history`: what webhooks have received. It remains when a later run replaces the
-rest."""
+"""In the output of `history`: what has been sent to webhooks. It remains when a later run replaces
+the rest.
+"""
 
 
 _WRITTEN_ASIDE = {

@@ -39,8 +39,9 @@ QUICK_SETTINGS = {
 }
 
 JVM_OF_TASKS = "-XX:TieredStopAtLevel=1"
-"""For a JVM that only moves packed rows between tasks: full compilation of its code takes longer
-than a job with two stages."""
+"""For a JVM that only moves packed rows between tasks: fully compiling its code takes longer than a
+job with two stages.
+"""
 
 
 CONNECT_PORT = 15002

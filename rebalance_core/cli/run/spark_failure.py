@@ -98,7 +98,8 @@ def explain_spark_failure(error: BaseException) -> Failure:
 
 
 _OF_THE_JVM = ("_stackTrace", "_server_stacktrace", "_stacktrace")
-"""Attributes of pyspark's exceptions with the hidden trace, for a local JVM and for Connect."""
+"""Attributes of pyspark's exceptions that hold the hidden trace, for a local JVM and for Connect.
+"""
 
 
 def _whole(error: BaseException) -> str:

@@ -23,9 +23,11 @@ ASSIGNS_FROM = "5.4.0"
 ACTIVELY = "CONSUME_ACTIVELY"
 """How brokers see lite pull; a push consumer always rebalances its subscriptions."""
 DIVIDES: Final = ("allocated", "broker_allocated")
-"""What a client logs when its share of a topic changes, thus at the first pass with a share."""
+"""What a client logs when its share of a topic changes, and so at the first pass with a share."""
 HEARTBEATS_ONLY, NOTHING = "subscriptionsForHeartbeat", "[]"
-"""What only a member's heartbeats subscribe to, according to its properties in consumerStatus."""
+"""Topics that only a member's heartbeats subscribe to, according to its properties in
+consumerStatus.
+"""
 
 
 def without_assigned(

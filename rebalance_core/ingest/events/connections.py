@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 HEARTBEAT_MARGIN_MS = 5_000
 HEARTBEAT_SEEN_MS = HEARTBEAT_MS + HEARTBEAT_MARGIN_MS
-"""By then every member's heartbeat has been logged."""
+"""Within this time, every member's heartbeat has been logged."""
 SAME_MOMENT_MS = 2_000
-"""Brokers learn of a change one after another, and their logs have whole seconds."""
+"""Brokers learn of a change one after another, and their logs record whole seconds."""
 
 
 class ConnectedMember(NamedTuple):
@@ -160,10 +160,11 @@ class ProcessNames:
 # After the end of a broker's log only dumps show its connections: those it logged last may be gone,
 # and it may still have a client that another broker lost.
 SAME_LOSS_MS = CHANNEL_SCAN_MS + 1_000
-"""Removals closer together than this are one loss: brokers scan independently, and log times have
-whole seconds."""
+"""Removals closer together than this are one loss: brokers scan independently, and log times are in
+whole seconds.
+"""
 RETURN_MS = 3 * HEARTBEAT_MS
-"""After a broker's restart a live client is back within one or two heartbeats (30 s)."""
+"""After a broker's restart, a live client is back within one or two heartbeats (30 s each)."""
 
 
 @dataclass(slots=True)
@@ -214,8 +215,9 @@ class Connections:
     timed: bool = False
     _known_at: set[str] = field(default_factory=set)
     _lost: _Removal | None = None
-    """The time since which no broker with a continuing log knows it, though one whose log ended
-    may."""
+    """The time since when no broker with a continuing log has known it, although one whose log
+    ended may.
+    """
     _away: _Removal | None = None
     """The first loss in a continuing log without a return, since it was last seen."""
     _unlisted: _Removal | None = None
@@ -224,7 +226,8 @@ class Connections:
     _over: set[tuple[str, str]] = field(default_factory=set)
     """Broker and channel of the connections that a process had when it unregistered."""
     _restarted: tuple[int, _Removal] | None = None
-    """When the last broker that knew it restarted: it is gone since then, unless it returns."""
+    """When the last broker that knew it restarted: it has been gone since then, unless it returns.
+    """
     _names: dict[str, str] = field(default_factory=dict)
     _expired: dict[str, _Removal] = field(default_factory=dict)
     """Brokers whose scan removed the only process while it had connections elsewhere."""

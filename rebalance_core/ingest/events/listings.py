@@ -337,7 +337,7 @@ def first_heartbeats(
 # ``consumerStatus`` its client's subscriptions. Any difference from the previous state happened in
 # between.
 AFTER_ALL = 2**62
-"""The position after all others of its time and place."""
+"""The position after all others with the same time and place."""
 
 
 def listed_tables(

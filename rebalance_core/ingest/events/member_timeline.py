@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     )
 
 RECONNECT_MS = MINUTE_MS
-"""A client that subscribed this long before it registered existed before: it is reconnecting."""
+"""A client that subscribed this long before it registered already existed: it is reconnecting."""
 
 
 @dataclass
@@ -91,7 +91,9 @@ class MemberTimeline:
     """Brokers that shut down, according to their own logs: they close every connection."""
     _ever: set[str] = field(default_factory=set)
     _lists: dict[str, dict[int, set[str]]] = field(default_factory=dict)
-    """By broker the client ids of each whole list of its members, by when it was made."""
+    """For each broker, the client ids of each complete list of its members, by the time of the
+    list.
+    """
 
     def take(self, pieces: list[Evidence]) -> None:
         """Read the evidence of the group, in any order."""

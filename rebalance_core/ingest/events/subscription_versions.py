@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 
 
 RESETTLE_MS = ROUTE_MS
-"""By then all members and brokers know of a change of members or topics (rocketmq.md §6.4)."""
+"""Within this time, all members and brokers know of a change of members or topics (rocketmq.md
+§6.4).
+"""
 
 
 TopicsByMember = Mapping[ConnectedMember, frozenset[str]]

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 
 LATE_LINE_MS = 2_000
-"""A suspended consumer delays pulls by 1 s and logs this; one such line may follow its
-resumption."""
+"""A suspended consumer delays pulls by 1 s and logs this; one such line may follow when it resumes.
+"""
 
 
 PUT_OFF_MS = 30_000
@@ -42,7 +42,7 @@ long."""
 
 
 STARTING_MS = 20 * SECOND_MS
-"""Members that start together, within one interval of passes, are taken to run their first one."""
+"""Members that start together, within one pass interval, are assumed to run their first pass."""
 LISTED = 20
 """Maximum number of clients that the finding names."""
 

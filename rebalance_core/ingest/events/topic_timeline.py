@@ -46,7 +46,9 @@ if TYPE_CHECKING:
 PERM_WRITE = 2
 """PermName.PERM_WRITE."""
 ROUTE_SLACK_MS = 10_000
-"""A dump is named by when mqadmin was started; on a busy host it asks up to this much later."""
+"""A dump is named after the time at which mqadmin was started; on a busy host, its query may be
+sent this much later.
+"""
 
 
 class RoutePerms:
@@ -131,11 +133,11 @@ class _Broker:
     changed_ms: int | None = None
     mentioned: bool = False
     highest: int | None = None
-    """Queue ids below this exist or existed; None: the log does not have its creation."""
+    """Queue ids below this exist or existed; None: the log does not record the creation."""
     seen_ms: int = 0
     """When a file last had the topic there."""
     dated_ms: int = 0
-    """When it last changed, according to a file whose clock is right."""
+    """When it last changed, according to a file with a correct clock."""
 
 
 @dataclass
@@ -150,9 +152,9 @@ class TopicTimeline:
     _perms: RoutePerms = field(init=False)
     _brokers: dict[str, _Broker] = field(default_factory=dict)
     _looks: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
-    """By broker when dumps show its queues of the topic, each with the line."""
+    """For each broker, when dumps show its queues of the topic, with the lines."""
     _unstated: set[str] = field(default_factory=set)
-    """Brokers without the topic in any file and without a connection so far."""
+    """Brokers for which no file shows the topic or a connection so far."""
 
     def take(self, pieces: Iterable[Evidence]) -> Tables:
         """Return the tables of the topic.
@@ -323,7 +325,8 @@ class TopicTimeline:
                     f"{self.topic} on {place} has read={config.read}, write={config.write} and "
                     f"perm={config.perm} in {piece.source}, but no log shows since when: the "
                     "change is dated to that file.",
-                    "Collect broker.log of the whole time; brokers may drop INFO lines under load.",
+                    "Collect broker.log for the whole period; brokers may drop INFO lines under "
+                    "load.",
                     topic=self.topic,
                     broker_name=place,
                     first_ms=since_ms,
@@ -369,7 +372,7 @@ class TopicTimeline:
         up_ms = self.context.became_master(broker, at_ms)
         if up_ms is not None and state.seen_ms < up_ms <= late_ms:
             gone_ms, since_ms = up_ms, up_ms
-            why = "the replica that became its master before does not have the topic"
+            why = "the replica that became its master before that does not have the topic"
         elif by_file and max(state.seen_ms, state.changed_ms or 0) < late_ms:
             gone_ms, since_ms = at_ms, max(state.seen_ms, state.changed_ms or 0) - error_ms
             why = "the broker is running, and no log shows since when it has lacked the topic"
@@ -453,7 +456,7 @@ class TopicTimeline:
                 f"exist since the beginning as {piece.source} shows it, and may have been created "
                 "or changed at any time before."
             )
-            remedy = "Collect broker.log of the whole time; brokers may drop INFO lines under load."
+            remedy = "Collect all of broker.log; brokers may drop INFO lines under load."
         self.findings.append(
             finding(
                 "INGEST_TOPIC_CHANGE_NOT_LOGGED",

@@ -42,9 +42,10 @@ if TYPE_CHECKING:
 
 
 DUMP_MS = 10_000
-"""A dump's time is its command's start; member changes this close to it are no contradiction."""
+"""A dump's time is when its command started; member changes this close to it do not contradict it.
+"""
 BATCH_MS = MINUTE_MS
-"""Dumps of one group at all brokers are made one after another."""
+"""Dumps of one group from all brokers are made one after another."""
 
 
 def unlogged_joins(

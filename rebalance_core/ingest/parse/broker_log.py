@@ -70,7 +70,7 @@ def _changes(old: str, new: str) -> str:
 
 
 _PLAIN = re.compile(r"\b(\w+)=(true|false|-?\d{1,19})(?=[,\]}])")
-"""A field with a plain value; fields inside another, such as a retry policy, come later."""
+"""A field with a plain value; nested fields, such as a retry policy, come later."""
 
 
 def _changed(message: str) -> LineFields:
@@ -403,8 +403,9 @@ _PROPERTIES = (
     "brokerClusterName=", "brokerName=", "brokerId=", "brokerRole=", "slaveReadEnable=",
     "enableSlaveActingMaster=",
 )  # fmt: skip
-"""What a broker prints at its start appears in other lines too; without a time the line is not
-ours."""
+"""What a broker prints at its start also appears in other lines; a line without a time is not
+RocketMQ's.
+"""
 _SWITCHES = ("notifyConsumerIdsChangedEnable", "realTimeNotifyConsumerChange")
 MEMORY_RATIO = "accessMessageInMemoryMaxRatio"
 """The percentage of its memory that a broker before 5.1 assumes its messages occupy."""

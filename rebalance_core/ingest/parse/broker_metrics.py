@@ -28,15 +28,15 @@ _LABELS = {
     GIVEN: ("consumer_group", "topic"),
     IN_FLIGHT: ("consumer_group", "topic", "is_retry"),
 }
-"""The metrics that are read, and the labels that each needs."""
+"""The metrics that are read, and the labels that each one needs."""
 _UNIT = "_milliseconds"
-"""The exporter may append it, also to `WAITING`, which is a number of messages (5.5.0)."""
+"""The exporter may append this suffix, even to `WAITING`, which is a number of messages (5.5.0)."""
 _CHECKPOINT, _ACKNOWLEDGEMENT = "CK", "ACK"
 """``PopReviveMessageType``."""
 _STORED = ("PUT_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")
 """``PutMessageStatus`` of messages that are in the store (``AckMessageProcessor``)."""
 _NAME = re.compile(r"(?:# (?:HELP|TYPE|UNIT) )?([A-Za-z_:][\w:]*)(?=[{ ]|$)")
-"""A line without a whole name belongs to the metric before it."""
+"""A line without a complete name belongs to the metric before it."""
 _SAMPLE = re.compile(r"[\w:]+\{(?P<labels>[^{}]*)\} +(?P<value>\S+)(?: +\S+)?")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 _ANY = re.compile(r"^(?:# (?:HELP|TYPE|UNIT) |[A-Za-z_]\w*(?:\{| [-+\dNI]))", re.MULTILINE)
@@ -60,7 +60,7 @@ class Sample(NamedTuple):
 
 
 Metrics: TypeAlias = dict[str, list[Sample]]
-"""The samples of each metric that has any, by its name without a unit."""
+"""The samples of each metric that has any, by the metric's name without a unit."""
 
 
 def parse_broker_metrics(text: str, source: str) -> list[Fact | Unread]:

@@ -313,7 +313,9 @@ _HEADLESS_WORDS = (
     *lock_and_pop_logs.CLIENT_WORDS,
 )
 WORDS = (*_HEADLESS_WORDS, *_MOVES.values(), *pull_logs.PASS_WORDS)
-"""Every line with a fact has one of these words; any application's log may have `EXCEPTIONS`."""
+"""Every line with a fact contains one of these words; any application's log may contain
+`EXCEPTIONS`.
+"""
 
 
 def parse_client_line(text: str, source: str, clock: ClientClock) -> tuple[Fact | Unread, ...]:

@@ -35,7 +35,7 @@ def filled(value: str, name: str) -> str:
 
 
 _NAME_WIDTHS = (32, 64)
-"""Characters of the columns of names, by version."""
+"""Width of the name columns in characters, by version."""
 
 
 def is_truncated(value: str, width: int) -> bool:

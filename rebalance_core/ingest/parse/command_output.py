@@ -72,8 +72,9 @@ def rejoined(text: str) -> str | None:
 
 
 _ALIGNED = "\t  "
-"""What ``unexpand`` leaves of blanks beyond a multiple of eight. Cells of a spreadsheet have no
-blanks after their tabs, and a tab for each two blanks leaves one blank at most."""
+"""The blanks that ``unexpand`` leaves beyond a multiple of eight. Spreadsheet cells have no blanks
+after tabs, and a tab for every two blanks leaves at most one blank.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +185,7 @@ def whole(line: Line) -> str:
 
 
 FIRST_ROW = "its first row"
-"""What a table lacks that ends with its header."""
+"""What is missing from a table that ends with its header."""
 
 
 def cut_off(source: str, lines: list[Line], missing: str) -> Unread:

@@ -32,7 +32,7 @@ VERSION = r"V\d+_\d+_\d+\w*|(?!V)\S+"
 
 
 _CLIENT_ID = r"(?!\")(?:(?!\s\S+:[0-9]{1,5}(?:\s|$)).)+?"
-"""It may contain spaces, but not the address of its own row, where two rows became one."""
+"""It may contain spaces, but not its row's own address: two rows were then joined."""
 
 
 _ADDRESS = r"(?:[0-9]{1,3}(?:\.[0-9]{1,3}){3}|(?![0-9.]+:[0-9]{1,5}(?:\s|$))\S+):[0-9]{1,5}"
@@ -48,7 +48,7 @@ _MEMBERS = {
 
 
 _EXPRESSION = r"\*|(?!\*)(?:(?!%RETRY%|\s{2,}\*$).)*"
-"""If two rows became one, the first has the second's topic in its expression."""
+"""If two rows were joined, the first row's expression contains the second row's topic."""
 
 
 _SUBSCRIPTIONS = {
@@ -126,7 +126,7 @@ def _no_members(other: Fact | Unread) -> Fact | Unread:
 
 
 UNPADDED = "unpadded"
-"""The value for members of a table without padding."""
+"""The value for members in a table without padding."""
 
 
 def _torn(client_id: str) -> Unreadable:

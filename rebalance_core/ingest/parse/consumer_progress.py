@@ -42,7 +42,7 @@ _NUMBER = r"-?[0-9]{1,19}"
 
 
 _TIME = r"(?:[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(?:,[0-9]{3})?|N/A)?"
-"""Empty where upstream could not format it; it prints N/A for 0."""
+"""Empty if RocketMQ could not format it; it prints N/A for 0."""
 
 
 def _number(gap: int = 2) -> Column:
@@ -64,7 +64,7 @@ _SOME_QUEUES = {
     "Inflight": _number(1),
     "LastTime": Column(_TIME, 1, BAD_TIME, "a time as mqadmin prints it", placed=False),
 }
-"""Columns of some versions, or with -s true."""
+"""Columns that only some versions print, or only with -s true."""
 
 
 _GROUPS = {

@@ -53,13 +53,13 @@ _DETAIL = "#Consumer MQ Detail#"
 _POP_DETAIL, _RATES_TITLE = "#Consumer Pop Detail#", "#Consumer RT&TPS#"
 _USER_INFO = "#User Consume Info#"
 _FIRST_PROPERTY = "consumeTimestamp"
-"""Java prints it first; properties without it were copied line by line."""
+"""Java prints this line first; properties without it were copied line by line."""
 _SUBSCRIPTION = re.compile(
     r"[0-9]+ +Topic: +(\S+) +ClassFilter: +(true|false) +SubExpression: ?(.*)"
 )
 _KEY_WIDTH = 40
 _KEY = re.compile(r"\s*([\w.$-]+)\s*:(?: (.*))?")
-"""A key and its value with squeezed padding; no key of Java contains a space or colon."""
+"""A key and its value with collapsed padding; no Java key contains a space or colon."""
 _RATES = ("pull_rt", "pull_tps", "consume_rt", "consume_ok_tps", "consume_failed_tps")
 
 

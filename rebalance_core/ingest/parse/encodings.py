@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 UTF_8 = "utf-8"
 _MARKS = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 _LOOKED_AT = 1024
-"""Bytes whose zeros show that a text without a byte order mark is UTF-16."""
+"""Number of bytes checked for zeros, which show that text without a byte order mark is UTF-16."""
 _ZEROS = 0.4
-"""Minimum share of zeros in every second byte of such a text; RocketMQ prints Latin characters."""
+"""Minimum share of zeros among every second byte of such text; RocketMQ prints Latin characters."""
 
 
 def encoding_of(head: bytes) -> str:

@@ -14,7 +14,9 @@ from rebalance_core.model.failed_requests import MEMBER_LIST, PULL
 LIST_FAILED = "getConsumerIdListByGroup exception, "
 """MQClientInstance.findConsumerIdList: before the address that was asked and the group."""
 HEARTBEATS = "send heart beat to broker[", "sendHeartbeatToAllBrokerV2 send heart beat to broker["
-"""MQClientInstance, before the broker's name, id and address; a success ends in that word."""
+"""MQClientInstance, before the broker's name, id and address; a success ends with the word
+"success".
+"""
 FAILED = "request of a client failed: "
 """In a Go client's line, as `go_and_cpp_logs.Translator` writes it; clients do not print these
 words."""
@@ -23,7 +25,7 @@ EXCEPTIONS = (
     "org.apache.rocketmq.client.exception." + REFUSED,
     "org.apache.rocketmq.remoting.exception.Remoting",
 )
-"""How an exception's line begins: a server refused, or did not answer."""
+"""The beginning of an exception's line: a server refused, or did not answer."""
 REASON_CHARACTERS = 200
 _GROUP = re.compile(
     r"^subscription group no permission, (?P<disabled>\S+)$"
@@ -32,7 +34,7 @@ _GROUP = re.compile(
 )
 """Answers of PullMessageProcessor and PopMessageProcessor that name the group."""
 _HELP = re.compile(r",? ?See https?://\S.*$|, period in queue.*$")
-"""The page that brokers refer to, and the length of a queue of requests in each case."""
+"""The page that brokers refer to, and the length of a request queue in each case."""
 _CONNECT = re.compile(r"^connect to <?([^<>\s]+:\d+)>? failed")
 """RemotingConnectException: the address that the client asked."""
 _LOCAL_PORT = re.compile(r"(?<=\d):\d+(?=->)")

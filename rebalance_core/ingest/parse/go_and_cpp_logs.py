@@ -18,7 +18,7 @@ GO = re.compile(
     r'\{(?=.*"msg" ?: ?")(?=.*"level" ?: ?"(?:debug|info|warn|warning|error|fatal|panic)")'
     r'|time="[^"]+" level=[a-z]+ msg='
 )
-"""How a Go client's line begins: JSON, or logrus' text."""
+"""The beginning of a Go client's line: JSON, or logrus text."""
 CPP = re.compile(
     r"\[(?P<year>\d{4})-(?P<month>[A-Z][a-z]{2})-(?P<day>\d\d) (?P<clock>\d\d:\d\d:\d\d)"
     r"\.(?P<fraction>\d+)\]\((?:trace|debug|info|warning|error|fatal)\):"

@@ -14,7 +14,7 @@ _LONGEST = 2_000
 """Maximum characters of a row that is matched by patterns; rows of a printed table have some
 300."""
 _MOST_UNKNOWN = 2
-"""Maximum runs of unknown columns among the known ones; each may have any length."""
+"""Maximum number of runs of unknown columns among the known ones; each may have any length."""
 
 
 class Column(NamedTuple):
@@ -39,11 +39,11 @@ class Column(NamedTuple):
 WORD, WORDS = r"(?!\")\S+", r"\S(?:.*?\S)?"
 """No name begins with a quotation mark: a program put it around the value."""
 BROKER = r"(?!\")(?:(?!\s-?\d+\s+-?\d+(?:\s|$)).)+?"
-"""A name that may contain spaces, but not the numbers of its own row, where two rows became one."""
+"""A name that may contain spaces, but not its row's own numbers: two rows were then joined."""
 
 
 _PADDED = re.compile(r"\S {3,}#")
-"""In a header whose spaces were squeezed or became tabs, no title is padded."""
+"""If a header's spaces were collapsed or became tabs, no title is padded."""
 
 
 class _Layout(NamedTuple):

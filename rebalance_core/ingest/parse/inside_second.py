@@ -8,7 +8,7 @@ MIDDLE_MS = 500
 
 
 DELIVERY_MS = 100
-"""A notification may arrive this long after the second of the line that it follows."""
+"""A notification may arrive this long after the second in which the preceding line was logged."""
 
 
 def inside_second(second_ms: int, notified: list[int], not_before: int) -> int:

@@ -40,7 +40,7 @@ _TOKEN = re.compile(
 _UNFINISHED = re.compile(
     rf'[ \t\r\n]*+(?:"{_PLAIN}*+(?:\\.{_PLAIN}*+)*+\\?|t|tr|tru|f|fa|fal|fals|n|nu|nul|-)?'
 )
-"""What is left of a document that ends inside a string, a word or a number, or between them."""
+"""The remainder of a document that ends inside or between strings, words or numbers."""
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)", re.DOTALL)
 # What IOUtils.replaceChars of fastjson 1.2 writes, and the escaped slash of JSON.
 _ESCAPED = dict(zip("btnvfr\"'\\/", "\b\t\n\v\f\r\"'\\/", strict=True)) | {
@@ -198,7 +198,7 @@ class _Open:
 
 
 _OPENED = object()
-"""Signals that a value is still open, so that reading continues."""
+"""Signals that a value is not complete, so that reading continues."""
 
 
 def _is_name(key: object) -> bool:

@@ -101,8 +101,9 @@ _GIVEN_UP = "rePut CK reach max times, drop it. "
 _NEVER_READ = -1
 """The offset of a revive queue that never had a checkpoint."""
 LATE_STEPS_S = (10, 30, 60, 120, 300, 600, 1_800, 3_600, 7_200, 14_400, 43_200, 86_400)
-"""A pass is late by at least one of these values, or by less; recorded healthy passes are up to 4 s
-late."""
+"""Steps of lateness: a pass is late by at least one of these values, or by less; recorded healthy
+passes are up to 4 s late.
+"""
 
 
 def _pass(message: str) -> LineFields:

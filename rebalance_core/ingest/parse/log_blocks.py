@@ -10,15 +10,16 @@ from rebalance_core.ingest.fact import Unreadable
 from rebalance_core.ingest.parse.encodings import UTF_8, as_utf_8
 
 LINE_LIMIT = 64 * 1024**2
-"""Bytes of one line; an allocation of 100,000 queues prints some 8 MB."""
+"""Maximum bytes of one line; an allocation of 100,000 queues prints some 8 MB."""
 
 
 _CHUNK = 1024**2
 
 
 _READ = 16 * 1024
-"""Bytes read at once; a file may have a member in every 20 of them, each of which copies the
-rest."""
+"""Bytes read at once; a file may have a gzip member in every 20 bytes, and each one copies the
+rest.
+"""
 
 
 _GZIP = 31  # zlib: a gzip header, 32 KB window

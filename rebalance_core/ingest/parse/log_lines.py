@@ -63,7 +63,7 @@ ALARM = r"^\S+ \S+ (?:WARN|ERROR) "
 """The head of a line at a level without routine messages; for RE2 and Python."""
 
 LOCAL_MARK = ","
-"""The mark before the milliseconds of a line in the host's own time zone."""
+"""The character before the milliseconds in lines that use the host's own time zone."""
 
 _SPACE = "[\\s\x0b\x1c-\x1f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
 r"""White space in Python and Java; also for RE2, whose ``\s`` is ASCII."""
@@ -141,12 +141,14 @@ def client_line(text: str, clock: ClientClock) -> LogLine | None:
 LineFields = Mapping[str, object] | None
 LineParser = Callable[[str], LineFields]
 Template = tuple[str, str, LineParser]
-"""Kind of the fact, words the message begins with, reader of the message's fields."""
+"""The fact's kind, the words that the message begins with, and the reader of the message's fields.
+"""
 
 NOT_OURS: tuple[()] = ()
 NOTHING: Mapping[str, object] = {"": None}
-"""The fields of a message that does not match this template although it begins like it; it makes no
-fact unless a later template reads it."""
+"""The fields of a message that begins like this template but does not match it; it yields no fact
+unless a later template reads it.
+"""
 
 
 def read_message(

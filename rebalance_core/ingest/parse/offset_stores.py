@@ -46,7 +46,7 @@ class Refused(NamedTuple):
 KindAndFields = tuple[str, Mapping[str, object]]
 """A fact that an entry states."""
 Stated = Iterator[KindAndFields | Refused]
-"""The facts that one entry states, and its parts that are refused."""
+"""The facts in one entry, and the parts that were refused."""
 EntryReader = Callable[[Any, Any], Stated]
 """From an entry's key and value; raises `Unreadable` if nothing of the entry can be used."""
 

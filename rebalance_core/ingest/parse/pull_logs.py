@@ -34,7 +34,7 @@ _REFUSED = (
     (", add new mq failed, ", "", NO_OFFSET),
     (", compute offset failed, ", "", OFFSET_FAILED),
 )
-"""How the line of a pass continues, how it ends, and why the queue was not taken over."""
+"""The continuation and the end of a pass's line, and why the queue was not taken over."""
 _NO_ROUTE = ", but the topic["
 
 
@@ -128,7 +128,7 @@ def message_expired(line: LogLine, text: str, source: str) -> Fact | Unread:
 
 EXPIRED = "send expire msg back. topic="
 THREAD_CHARACTERS = 100
-"""ConsumeMessageConcurrentlyService cuts the group's name in that of its threads."""
+"""ConsumeMessageConcurrentlyService truncates the group's name in the names of its threads."""
 _CLEANING_THREAD = re.compile(r"\[CleanExpireMsgScheduledThread_(.+)_\d+\]")
 
 PULL_TEMPLATES: tuple[Template, ...] = (

@@ -97,8 +97,9 @@ def _property(message: str) -> LineFields:
 
 _PROPERTY, _STARTS = "supportActingMaster=", "kvConfigPath="
 _STOPS = "shutdown hook was invoked"
-"""What it prints at its start and end appears in other lines too; without a time the line is not
-ours."""
+"""What it prints at its start and end also appears in other lines; a line without a time is not
+RocketMQ's.
+"""
 NAMESRV_TEMPLATES: tuple[Template, ...] = (
     ("broker_registered", "new broker registered, ", _registered),
     ("broker_address", "cluster [", _named),
@@ -139,7 +140,8 @@ _MODE = '"proxyMode":"'
 _OPEN = ", extendAttribute="
 _CLOSE = ", lastUpdateTimestamp="
 """What follows the attribute of a ``RemoteChannel``, whose JSON may span several lines; the first
-line with it ends them."""
+line that contains it is the last one.
+"""
 _MEMBERS = ("consumer_connected", "consumer_left", "consumer_closed", "consumer_expired")
 _GROUPS = ("group_topic", "group_emptied")
 

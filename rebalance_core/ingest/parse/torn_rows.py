@@ -15,7 +15,7 @@ from rebalance_core.ingest.fact import (
 from rebalance_core.ingest.parse.command_output import Line
 
 MOST_NAMES = 1_000
-"""Maximum names of a column: comparing this many with each other takes a second."""
+"""Maximum number of names in a column: comparing this many with each other takes a second."""
 
 
 def lacks_a_piece(text: str, other: str) -> bool:

@@ -13,7 +13,7 @@ V5_0_0 = 413
 
 
 HIGHER_VERSION = 612
-"""After the last 5.x; a later enum may put releases there, so it names none."""
+"""After the last 5.x; a later enum may assign releases to it, so it names none."""
 
 
 V3_4_9 = 121  # what ali-ons, a client for Node.js, sends in every release
@@ -75,7 +75,7 @@ def not_modelled(versions: Mapping[str, str]) -> Iterator[tuple[str, list[str], 
         elif is_later(version):
             instead = "is later than the newest known line; that line's rules"
             remedy = (
-                "Look for a release of this project that knows the version; until then treat "
+                "Look for a release of this project that supports the version; until then treat "
                 "starts and windows with caution."
             )
         else:

@@ -25,15 +25,16 @@ FIRST_LINES = 50
 MOST_CARRIERS = 4
 OWN, DATED, DATELESS = "", "another logger's head", "heads without a date"
 OF_GO, OF_CPP = "a Go client's log", "a C++ client's log"
-"""Heads of the lines inside: RocketMQ's Java ones; another with a date; one without, or none at
-all; those of other clients."""
+"""Heads of the wrapped lines: RocketMQ's Java heads; other heads with a date; heads without a date,
+or none; those of other clients.
+"""
 HEADS = (OWN, DATED, OF_GO, OF_CPP, DATELESS)
 _DAY = r"\d{4}-\d\d-\d\d"
 _CLOCK = r"\d\d:\d\d:\d\d"
 _RFC_3339 = rf"{_DAY}T{_CLOCK}(?:[.,]\d{{1,9}})?(?:Z|[+-]\d\d:?\d\d)"
 _STACK = re.compile(STACK_LINE)
 LINE_ENDS = "\r\x00\ufeff"
-"""What copies leave at line ends: CR of text mode, zeros of a crash, a byte order mark."""
+"""What copying leaves at line ends: CR from text mode, zeros from a crash, a byte order mark."""
 _LEVEL = "(?:" + "|".join(level.strip() for level in LEVELS) + ")"
 
 
@@ -201,7 +202,7 @@ _DATE = (
     r"(?:[.,:](?P<fraction>\d{1,9}))?(?P<zone> ?Z\b|[+-]\d\d:?\d\d)?"
 )
 _DATED = re.compile(rf"(?:\[?{_LEVEL} *\]?[ :|-]+|\[[^\]\d]{{1,40}}\] ?)?[\[(]?{_DATE}[\])]?")
-"""A date whose day and month no country swaps, optionally after a level."""
+"""A date in a format in which no country swaps day and month, optionally after a level."""
 _BARE = re.compile(rf"(?:{_CLOCK}(?:[.,]\d{{1,9}})? +)?(?:\[[^\]]*\] +)?\[?{_LEVEL}\b")
 _SPRING = re.compile(rf" *{_LEVEL} +(?P<pid>\d*) *--- (?:\[[^\]]*\] )+(?P<logger>[^:]*?) *: ")
 _PROCESS = re.compile(rf"\[?{_LEVEL} *\]? +\[(\d+)\] \[")
@@ -210,9 +211,9 @@ _OWN_OF_CLIENT = re.compile(
     rf"{_DAY} {_CLOCK}(?:,\d{{3}} {_LEVEL} +\S+ - |\.\d{{3}} {_LEVEL} +\[-?\d+\] \[)"
 )
 _LONGEST_ROW = 64 * 1024
-"""Characters of a row of CSV beyond which its quotes are taken as never closed."""
+"""The length of a CSV row beyond which its quotes are considered unclosed."""
 _HEAD_LIMIT = 250
-"""Characters with which a head without a known separator ends."""
+"""Characters that end a head without a known separator."""
 
 
 @dataclass(frozen=True)

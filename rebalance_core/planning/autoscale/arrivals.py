@@ -15,7 +15,8 @@ from rebalance_core.planning.autoscale.hpa import Floats
 from rebalance_core.replay.history import QueueOffset
 
 LIKELY, LOW, HIGH = WORLDS = ("likely", "low", "high")
-"""Which value of an interval applies: the likely one, or that with the least or the most work."""
+"""Which value of an interval applies: the likely one, or the one with the least or the most work.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,14 +46,14 @@ from rebalance_core.planning.scenario.pods import Start, Stop
 from rebalance_core.timing.options import ClockOptions
 
 BLOCK_S = 15
-"""The most seconds that are simulated at once."""
+"""Maximum number of seconds that are simulated at once."""
 MOST_KEPT = 64
-"""How many results of `_arrived` are cached; policies seldom ask for more periods at once."""
+"""Number of cached results of `_arrived`; policies rarely need more periods at once."""
 BINS_AN_OCTAVE = 32
-"""The resolution of the histogram of lags, with which a percentile is at most 2.2 % too large."""
+"""The resolution of the lag histogram; with it, a percentile is at most 2.2 % too large."""
 BINS = 40 * BINS_AN_OCTAVE
 _SOME = 1e-6
-"""Below it a backlog is an error of rounding."""
+"""A backlog below this is a rounding error."""
 _UNKNOWN = -2
 """No member, nor `NO_MEMBER`."""
 CLEARED = 1e-3
@@ -268,11 +268,12 @@ class _Loop:
         """Which lanes have unfinished changes."""
         self.backlog = np.zeros((lanes, self.queues))
         self.pace = np.zeros((lanes, self.queues))
-        """Messages a second that the last owner of each queue read; of lanes that lag or change."""
+        """Messages per second that the last owner of each queue read, in lanes that lag or change.
+        """
         self.owner = np.full((lanes, self.queues), _UNKNOWN)
-        """The member that read last, of lanes that lag or change."""
+        """The member that read each queue last, in lanes that lag or change."""
         self.ahead = np.zeros((lanes, self.queues))
-        """Messages that it had cached when it took the queue, and has not read yet."""
+        """Messages that were cached when it took the queue and that it has not read yet."""
         self.deciders = self._deciders()
         self.sizes = [np.array(policy.sizes, np.int64) for policy in policies]
         periods = [policy.sync_s for policy in policies if policy.kind != FIXED]
@@ -283,7 +284,7 @@ class _Loop:
         self.ring = np.zeros((self.ring_s, lanes))
         """Lag by second modulo its length."""
         self.quiet_s = self.ring_s
-        """For how long no lane has had any lag."""
+        """How long no lane has had any lag."""
         self.calm_s = np.zeros(lanes, np.int64)
         """Seconds that were not stepped through."""
         self.copied = self._copied()
@@ -296,11 +297,11 @@ class _Loop:
         self.fitting = np.zeros(0, np.int8)
         """By number of members, whether they keep up in these pieces of the rates; -1: unknown."""
         self.fits: Bools | None = None
-        """Which lanes do; None: their members have changed."""
+        """The lanes that do; None: their members have changed."""
         self.come: dict[tuple[float, float], Floats] = {}
         """Arrivals in each queue, cached by period."""
         self.worked_on: dict[int, float] = {}
-        """Messages that cannot be committed yet, by the second that a scaler sees."""
+        """Messages that cannot be committed yet, by the second at which a scaler sees them."""
         self.no_owner = np.zeros(lanes)
         """Queues without an owner in the last second."""
 
@@ -603,7 +604,7 @@ class _Block:
         self.moving = list[int]()
         """Which lanes are in a transition."""
         self.handed = list[int]()
-        """Which lanes hand queues over in these seconds."""
+        """The lanes that hand over queues in these seconds."""
         for place, lane in enumerate(lanes.tolist()):
             at = loop.at[lane]
             if at.transition is None:

@@ -181,7 +181,7 @@ class HorizontalPodAutoscaler:
         self._still_since_s: int | None = None
         """Since then every recommendation has been the number of replicas, in all lanes."""
         self._last: tuple[Sequence[Reading], Ints, Ints, Bools] | None = None
-        """The last readings and replicas, and what was wanted of them."""
+        """The last readings and replicas, and the resulting recommendations."""
 
     def _lanes(self, values: Sequence[Any]) -> NDArray[Any]:
         return np.repeat(np.array(values), self.futures)

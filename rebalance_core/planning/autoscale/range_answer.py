@@ -89,7 +89,7 @@ def parse_answer(text: str | bytes, file: str, wanted: Collection[str]) -> Answe
         raise InputRefused(f"{file} is not JSON: {error}") from error
     if not isinstance(answer, Mapping) or "status" not in answer:
         raise InputRefused(
-            f"{file} is no answer of Prometheus: expected the JSON of /api/v1/query_range"
+            f"{file} is not an answer from Prometheus: expected the JSON of /api/v1/query_range"
         )
     if answer["status"] != "success":
         reason = f"{answer.get('errorType', 'error')}: {answer.get('error', 'no reason')}"
@@ -157,7 +157,7 @@ def _joined(parts: list[Series]) -> Series:
 def _labels(result: object, place: str) -> tuple[str, dict[str, str]]:
     metric = result.get("metric") if isinstance(result, Mapping) else None
     if not isinstance(metric, Mapping) or not all(isinstance(v, str) for v in metric.values()):
-        raise InputRefused(f"{place} has no labels: expected an object of texts at metric")
+        raise InputRefused(f"{place} has no labels: expected an object of strings at metric")
     labels = {str(name): str(value) for name, value in metric.items()}
     name = labels.pop(NAME, None)
     if name is None:
@@ -174,7 +174,7 @@ def _samples(result: Mapping[str, Any], place: str) -> tuple[Ints, Floats]:
     """Return times in ms, and values, which may not be finite."""
     pairs = result.get("values")
     if not isinstance(pairs, list) or not pairs:
-        raise InputRefused(f"{place} has no values; expected pairs of a time and a text")
+        raise InputRefused(f"{place} has no values; expected pairs of a time and a string")
     try:
         at_s = np.array([at for at, _ in pairs], np.float64)
         value = np.array([float(text) for _, text in pairs])
@@ -182,12 +182,12 @@ def _samples(result: Mapping[str, Any], place: str) -> tuple[Ints, Floats]:
         number, pair = next((n, p) for n, p in enumerate(pairs, 1) if not _is_sample(p))
         raise InputRefused(
             f"{place}: sample {number} is {str(pair)[:_SHOWN]}; expected a Unix time in seconds "
-            "and a number as text"
+            "and a number as a string"
         ) from None
     in_seconds = (at_s >= YEAR_2000_MS / SECOND_MS) & (at_s < YEAR_2201_MS / SECOND_MS)
     for at in np.flatnonzero(~in_seconds)[:1]:
         raise InputRefused(
-            f"{place}: time {at_s[at]:.15g} of sample {at + 1} is no Unix time in seconds"
+            f"{place}: time {at_s[at]:.15g} of sample {at + 1} is not a Unix time in seconds"
         )
     at_ms = np.rint(at_s * SECOND_MS).astype(np.int64)
     for at in np.flatnonzero(np.diff(at_ms) <= 0)[:1]:

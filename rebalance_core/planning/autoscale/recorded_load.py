@@ -42,16 +42,18 @@ rebalanced by its timer.
 LOOKBACK_MS = 5 * MINUTE_MS
 """``--query.lookback-delta`` of Prometheus."""
 FEW_MEASURED = 10
-"""The fewest intervals without keeping up that show a distribution."""
+"""Minimum number of intervals in which the group falls behind that are needed to estimate a
+distribution.
+"""
 UNLIKELY = 0.1
-"""The share of intervals allowed to show a longer, or a shorter, service time."""
+"""The allowed share of intervals with a longer, or a shorter, service time."""
 
 Of = tuple[str | None, str]
 """A cluster (None if the series do not name it), and a group or topic in it."""
 At = tuple[int, int]
 """Begin and end of an interval, epoch ms."""
 Counted = Mapping[At, float]
-"""The sum of counters in messages per second, by interval, where all are known."""
+"""The sum of counters in messages per second, by interval, if all are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,8 +194,8 @@ class _Named:
             raise InputRefused(f"{series.place} lacks the label {missing[0]}")
         if series.labels.get("aggregation") == "delta":
             raise InputRefused(
-                f"{series.place} counts since its last value (metricsInDelta): expected a counter "
-                "that only rises"
+                f"{series.place} counts from its last value (metricsInDelta): expected a counter "
+                "that only increases"
             )
         if series.name in LAG:
             return
@@ -323,7 +325,7 @@ def _of_process(
         for from_ms, to_ms in ((begins, since), (until, ends)):
             if from_ms < to_ms:
                 gaps.add((from_ms, to_ms))
-                why = "it has no sample, but others of the process have"
+                why = "it has no sample, although other metrics of the process do"
                 unknown.append(Unknown(each.place, from_ms, to_ms, why))
         more = np.diff(each.value)
         apart, back = _with_repeats(each), more < 0
@@ -528,8 +530,8 @@ def _capacity(
             each_s.append(read / members)
     if len(each_s) < FEW_MEASURED:
         return (
-            f"it kept up in all but {len(each_s)} known steps, and {FEW_MEASURED} are needed: "
-            "its limit did not show"
+            f"it kept up in all but {len(each_s)} known steps, and {FEW_MEASURED} are needed: its "
+            "limit is not visible"
         )
     service = threads * SECOND_MS / np.array(each_s)
     low, likely, high = np.quantile(service, (UNLIKELY, 0.5, 1 - UNLIKELY)).tolist()

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from rebalance_core.contracts.rows import RecordedScalingRow
 
 GAP = 2
-"""The distance of two rows, in usual distances, at which a row between them is missing."""
+"""The distance between two rows, in multiples of the usual distance, at which a row between them is
+missing.
+"""
 
 Samples = Mapping[int, int | None]
 """Replicas by epoch ms; None: unknown."""

@@ -25,7 +25,7 @@ cached message is so far behind the oldest.
 """
 _LOADS = np.geomspace(1e-3, 1e5, 161)
 _TIMES = np.concatenate([[0.0], np.geomspace(1e-4, 1e5, 2_000)])
-"""The grid of times, in units of the mean service time."""
+"""The time grid, in units of the mean service time."""
 
 
 def sigma_of(p99: float) -> float:

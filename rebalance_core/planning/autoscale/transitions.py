@@ -40,11 +40,11 @@ NO_MEMBER = -1
 _CHANNEL = "pod-"
 """The prefix of a pod's channel id, followed by its number."""
 REST_MS = 10 * MINUTE_MS
-"""How long before the first step the members of a group at rest joined."""
+"""How long before the first step the members of a group at rest have joined."""
 VARIANTS = 2
-"""How many plays a future has for the same steps, used in turn."""
+"""How many simulated plays a future has for the same steps, used in turn."""
 KEPT_BYTES = 150_000_000
-"""The most memory for played steps, beyond which they are discarded."""
+"""Maximum memory for played steps; beyond it they are discarded."""
 _LEAVES_APART_MS = 1
 """The time between the signals to pods that stop at the same decision."""
 

@@ -179,12 +179,14 @@ def misses(row: Mapping[str, Any], budgets: Budgets) -> dict[str, float]:
 
 
 TOLERANCE = 0.05
-"""The share by which figures must differ to count: half of what the choice between recorded
-rollouts may lose (docs/fidelity.md)."""
+"""The share by which figures must differ to matter: half of the allowed loss when choosing between
+recorded rollouts (docs/fidelity.md).
+"""
 ERRORS = 2.0
-"""Standard errors within which a difference is chance."""
+"""Number of standard errors within which a difference is considered chance."""
 ERRORS_TO_STOP = 4.0
-"""Standard errors by which a plan must be above the best to be stopped: one of many plans."""
+"""Number of standard errors by which a plan must exceed the best to be dropped: one of many plans.
+"""
 
 
 def objective(row: Mapping[str, Any]) -> tuple[float, ...]:
@@ -205,13 +207,15 @@ def fronts(rows: Sequence[Mapping[str, Any]]) -> Bools:
 
 FEWEST_FUTURES, MOST_FUTURES = 20, 1_000
 SHOWN_FUTURES = 80
-"""Every figure rests on at least this many futures: dropped plans are played further in the end,
-because 20 futures do not rank plans like others would."""
+"""Every figure is based on at least this many futures: dropped plans are played further at the end,
+because 20 futures do not rank plans reliably.
+"""
 KEPT_PLANS = 3
 """Minimum number of plans that every round keeps, besides the default of Kubernetes."""
 SLACK = 0.25
-"""The share by which a plan may exceed a budget before the end, because the 99 % figure of few
-futures is imprecise."""
+"""The share by which a plan may exceed a budget before the end, because the 99 % figure from few
+futures is imprecise.
+"""
 DEFAULT_PLAN = 0
 """The number of Kubernetes' default (`Search.plans`)."""
 

@@ -214,7 +214,7 @@ class DeployedGroup:
         if not self.members:
             return "has no member"
         if is_unknown(self.history):
-            return "has a member whose subscriptions no row states"
+            return "has a member whose subscriptions are not given in any row"
         return "has no queue to read" if self.queues is None else None
 
     def trouble_in(self, search: Search) -> str | None:
@@ -457,7 +457,7 @@ def draw_of(seed: int) -> int:
 
 
 KEPT_TIMELINES = 200
-"""Timelines that are kept for later pieces, with a tenth of a megabyte each."""
+"""Number of timelines kept for later pieces, about 0.1 MB each."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,7 @@ from rebalance_core.planning.toml_lines import TomlLines
 from rebalance_core.synthetic.draws import Draws
 
 NAME = "rollout"
-"""The name of every plan's scenario, so that random choices are the same under all plans."""
+"""The scenario name shared by all plans, so that random choices are the same under each."""
 AT = "+10m"
 """When a deploy begins: by then the group has settled after any last recorded event."""
 

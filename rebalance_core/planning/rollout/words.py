@@ -28,7 +28,7 @@ _UNITS = {
 }
 P99 = "no_owner_queue_seconds_p99"
 _NAMES = 4
-"""Maximum number of groups that a sentence names; further groups are counted."""
+"""Maximum number of groups named in a sentence; further groups are counted."""
 
 
 def recommendation(searched: Searched) -> list[str]:
@@ -174,8 +174,8 @@ def _missed(searched: Searched) -> Iterator[str]:
             if name in missed
         )
         yield (
-            "Each budget on its own is met by some plan, but no plan meets all of them; the "
-            f"chosen plan misses {listed}."
+            "Some plan meets each single budget, but no plan meets all of them; the chosen plan "
+            f"misses {listed}."
         )
 
 
@@ -203,8 +203,8 @@ def basis(searched: Searched) -> Iterator[str]:
     stretches = list(searched.robustness.stretches())
     if len(stretches) == 1:
         yield (
-            "It is the best plan at every start spread that was tried, "
-            f"{duration(stretches[0][0])} to {duration(stretches[0][1])}."
+            f"It is the best plan at every start spread tried, {duration(stretches[0][0])} to "
+            f"{duration(stretches[0][1])}."
         )
     else:
         parts = [

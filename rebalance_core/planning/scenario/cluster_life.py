@@ -234,8 +234,9 @@ class ClusterNames:
 
 
 PROXY_SOURCE = r"proxy/(?P<proxy>[^/]+)/.+"
-"""Beginning of ``source`` of a row that a proxy's log states; its own clients' joins come from its
-own log, as it knows them first."""
+"""The prefix of ``source`` in rows from a proxy's log; joins of its own clients come from its own
+log, because it knows them first.
+"""
 _PROXY_SOURCE = re.compile(PROXY_SOURCE)
 
 

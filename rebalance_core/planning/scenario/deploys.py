@@ -40,8 +40,8 @@ DEPLOYMENT, STATEFUL_SET = WORKLOADS = ("deployment", "stateful_set")
 KEPT, NEW = ADDRESSES = ("kept", "new")
 MEETING_STOPS_MS = 2_000
 """Members of an orderly group that stop within this time of each other may lock queues that the
-others release, and no process frees these for a minute (docs/fidelity.md, P4 and P2 of the
-recorded rollouts).
+others release, and these stay locked for a minute (docs/fidelity.md, P4 and P2 of the recorded
+rollouts).
 """
 PROGRESS_MS = 10 * MINUTE_MS
 """``progressDeadlineSeconds`` of Kubernetes by default."""

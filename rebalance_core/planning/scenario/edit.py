@@ -55,8 +55,7 @@ def read_moment(value: Any) -> Moment:
 
 
 LOSS_DETAILS = {"leave": None, "crash": "CLOSED", "expired": "EXPIRED"}
-"""How a member departs: it unregisters, its connection is seen closing, or only the scan detects
-it.
+"""How a member departs: it unregisters, its connection closes visibly, or only the scan detects it.
 """
 
 

@@ -159,7 +159,7 @@ JOIN_COLUMNS = (
     "language",
     *INTERVALS,
 )
-"""The settings that a process gives when it joins."""
+"""The settings that a process sends when it joins."""
 
 MemberData = dict[str, Any]
 JoinRule = Callable[[MemberData], MemberData]

@@ -8,8 +8,8 @@ from typing import Any
 COLUMNS = ("pod", "node", "zone")
 
 Places = tuple[tuple[str, str, str], ...]
-"""(pod, node, zone); the pod is the beginning of client ids (its address or name), or a broker's
-name."""
+"""(pod, node, zone); the pod is the prefix of client ids (its address or name), or a broker's name.
+"""
 
 
 def read_places(value: Any) -> Places:

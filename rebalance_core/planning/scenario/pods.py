@@ -49,7 +49,7 @@ def at_once(surge: Amount, unavailable: Amount, members: int) -> tuple[int, int]
 
 
 DEFAULT_SIGMA = 0.25
-"""With this standard deviation of the logarithm, starts take 10 to 25 s at a median of 15 s."""
+"""With this standard deviation of the logarithm, starts with a median of 15 s take 10 to 25 s."""
 _STANDARD = NormalDist()
 
 
@@ -100,7 +100,7 @@ def read_start(value: Any) -> Start:
         raise ValueError(f"median is missing; expected a table such as {START_FORM}")
     start = Start(values["median"], values.get("spread"))
     if not start.median_ms and start.spread_ms:
-        raise ValueError("a spread needs a median of more than 0")
+        raise ValueError("a spread requires a median greater than 0")
     return start
 
 

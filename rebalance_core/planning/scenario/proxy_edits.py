@@ -15,7 +15,7 @@ from rebalance_core.protocol.proxy_stops import REGISTERED_AGAIN_MS
 MOST_PROXIES = 1_000
 EVERY_MS = MINUTE_MS
 BACK_AFTER_MS = 30 * SECOND_MS
-"""The default time that a proxy is away."""
+"""The default time for which a proxy is down."""
 STOPPED, KILLED = "stopped", "killed"
 _GLOB_SIGNS = frozenset("*?[")
 

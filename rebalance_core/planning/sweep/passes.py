@@ -204,7 +204,7 @@ def _with(rows: pa.Table, name: str, values: pa.Array | pa.ChunkedArray) -> pa.T
 # A strategy costs no copy of the rows: it is the engine's override, and the engine runs on the same
 # rows once per strategy. Under hypothetical strategies each group is replayed instead.
 STARTS = "starts"
-"""The pass of messages that starts repeat or leave out; others are `STEPS` and `OWNERSHIP`."""
+"""The pass for messages that starts repeat or skip; others are `STEPS` and `OWNERSHIP`."""
 LEDGER_OF = {
     STEPS: ("epochs", "group_metrics", "pop_metrics"),
     OWNERSHIP: ("ownership",),

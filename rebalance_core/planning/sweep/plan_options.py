@@ -133,8 +133,9 @@ EXTREMES = {
 OF_OWNED = ("moved", "minimum_moves", "amplification", "mean_peak_ratio_before", "mean_peak_ratio",
             "worst_peak_ratio", "skipped_messages",
             "peak_messages_per_second", *TIMED_SUMS, SLOWEST)  # fmt: skip
-"""Figures without meaning for a strategy under which groups pop, because they describe groups that
-cannot."""
+"""Figures that have no meaning for a strategy under which groups pop, because they describe groups
+that cannot pop.
+"""
 
 
 def with_ratio(row: dict[str, Any]) -> dict[str, Any]:
@@ -159,13 +160,14 @@ UNEVEN_CAVEAT = "members broadcast or subscribe differently"
 ORPHANED_CAVEAT = "queues without an owner"
 SHARED_CAVEAT = "members share queues"
 CANNOT_POP_CAVEAT = "cannot pop and is unchanged: %s"
-"""Caveat of a group that cannot pop under a strategy POP (`contracts.planning.CANNOT_POP`)."""
+"""Caveat for a group that cannot pop under a strategy POP (`contracts.planning.CANNOT_POP`)."""
 
 LEFT_OUT = "amplification leaves out %d of %d groups (per variant), the means %d of %d steps: %s"
-"""Caveat of the league: excluded groups, out of how many; excluded steps, out of how many; the
-caveats."""
+"""Caveat for the league: excluded groups, out of how many; excluded steps, out of how many; the
+caveats.
+"""
 STAY = "%d of %d groups (per variant) cannot pop and are unchanged: %s"
-"""Caveat of the league under a strategy POP: groups, out of how many, and how many by reason."""
+"""Caveat for the league under a strategy POP: groups, out of how many, and the counts by reason."""
 STAY_COUNT = "%d %s"
 BETWEEN_COUNTS = ", "
 BETWEEN_CAVEATS = "; "

@@ -40,7 +40,7 @@ TRANSITIONS = "transitions"
 HOLDERS = "holders"
 """The rows of the contract's table that accompany it."""
 FUTURES = 20
-"""With this number, sums over a deploy of 24 steps were within 8 % of those of 1,000, mostly
+"""With this number, sums over a deploy of 24 steps were within 8 % of those with 1,000, mostly
 within 1 % (docs/planning.md).
 """
 CLOCK = ClockOptions(phases=RANDOM_PHASES, exact_times=True)
@@ -74,7 +74,7 @@ TRANSITION_SCHEMA = pa.schema(
 Row = dict[str, Any]
 
 MOST_BYTES = 100_000_000
-"""Once the futures kept for later histories take this much, those of no further group are kept."""
+"""Once the futures kept for later histories take this much memory, no further groups are kept."""
 
 
 @dataclass(eq=False)

@@ -138,12 +138,12 @@ def check_topics(
 Members: TypeAlias = "Iterable[str] | Mapping[str, Iterable[str]]"
 Queues: TypeAlias = "Iterable[MessageQueue] | Mapping[str, Mapping[str, int]]"
 Strategy: TypeAlias = Any
-"""A text, a strategy of RocketMQ or of plans, or an object of
+"""A string, a strategy of RocketMQ or of plans, or an object from
 `rebalance_core.register_strategy`.
 """
 
 Process: TypeAlias = tuple[str, frozenset[str]]
-"""Client id and the topics it subscribes to."""
+"""Client id and the topics that it subscribes to."""
 
 
 @dataclass(frozen=True)

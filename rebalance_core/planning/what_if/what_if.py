@@ -135,9 +135,11 @@ def _without(group: PlannedGroup, change: Change, mistakes: list[str]) -> list[P
 
 
 SEEDS = 20
-"""Sets of ids that the range of a what-if covers, in addition to its own."""
+"""Number of other id sets, besides its own, over which a what-if gives a range."""
 MOST_CELLS_DRAWN = 100_000
-"""A group with more queues x processes has no range: each set of ids is a pass of all members."""
+"""A group with more queues x processes gets no range: each set of ids requires a pass of all
+members.
+"""
 
 
 @dataclass(frozen=True, repr=False)

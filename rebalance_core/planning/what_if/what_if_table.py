@@ -13,7 +13,7 @@ MOST_ROWS = 20
 """Rows of consumers and of queues; further rows are counted."""
 
 MOST_ALIKE = 2
-"""Topics shown that differ only in their names; the others are counted."""
+"""Number of topics shown if topics differ only in their names; the others are counted."""
 
 NO_OWNER, GONE, NEW, SHARED = "(no owner)", "(gone)", "(new)", "(shared)"
 NO_MEANING = "n/a"
@@ -129,7 +129,7 @@ def _over_ids(moves_range: tuple[int, int] | None) -> str:
     low, high = moves_range
     return (
         f"queues moved over 20 other sets of ids: {_range(low, high)} (the ids of joining "
-        "consumers are\ninvented, and their position among the others decides what moves)"
+        "consumers are\ninvented, and their position among the others determines what moves)"
     )
 
 

@@ -41,7 +41,7 @@ def test_without_a_service_time_it_is_not_known(
     assert size(tmp_path, "--group", "checkout") == 0
     said = capsys.readouterr().out
     assert "12 -> -" in said
-    assert "the group kept up, so its limit did not show: state the service time" in said
+    assert "the group kept up, so its limit is unknown: state the service time" in said
 
 
 def test_a_dry_run_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

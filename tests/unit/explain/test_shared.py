@@ -170,7 +170,7 @@ def test_behind_a_proxy() -> None:
         (
             "GO",
             "TU",
-            "chance decides how long, as clients select topics at random and the queues of",
+            "how long is a matter of chance, as clients select topics at random and the queues of",
         ),
         ("PYTHON", "T", "select topics in turn and queues at random (empty receives of 20 s"),
         ("NODE_JS", "T", "up to 20 s"),

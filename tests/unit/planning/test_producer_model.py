@@ -65,7 +65,7 @@ def test_the_examples_are_models(path: Path) -> None:
         (GOOD + BROWN_OUT.replace("'a'", "'aa'"), "f.toml:14: unknown broker 'aa'; did you"),
         (GOOD + BROWN_OUT.replace("= 20", "= 61"), "f.toml:16: to_second = 61: expected more"),
         (GOOD + BROWN_OUT.replace("= 20", "= 10"), "to_second = 10: expected more than"),
-        (GOOD + BROWN_OUT * 2, "f.toml:21: a is already disturbed in part of this period"),
+        (GOOD + BROWN_OUT * 2, "f.toml:21: a is already disturbed for part of this period"),
         (TOP + BROKER * 2 + GROUP, "f.toml:9: name = 'a' is used twice"),
         (GOOD + GROUP, "f.toml:14: group = 'g' is used twice"),
         (GOOD + "client_version = '3.2'\n", "f.toml:13: client_version = '3.2': RocketMQ"),

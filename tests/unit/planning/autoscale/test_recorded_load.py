@@ -100,7 +100,7 @@ def test_a_counter_that_begins_later_leaves_the_time_before_unknown() -> None:
         )
     )
     assert rates(made) == [(2, 3, 11.0)]
-    assert made.unknown[0].why == "it has no sample, but others of the process have"
+    assert made.unknown[0].why == "it has no sample, although other metrics of the process do"
 
 
 def test_the_process_of_a_broker_after_its_restart_counts_anew() -> None:
@@ -301,7 +301,7 @@ def changed(counter: dict[str, Any], place: int, sample: Any) -> str:
         (body(come([0, -60])), '"Orders"} is -60 at 2026-11-21 03:21:00Z; a counter is 0 or more'),
         (
             changed(come([0, 60]), 1, [(BEGIN_S + 60) * 1_000, "60"]),
-            "time 1795231260000 of sample 2 is no Unix time in seconds",
+            "time 1795231260000 of sample 2 is not a Unix time in seconds",
         ),
         (changed(come([0, 60]), 1, ["2026-11-21T03:21:00", "60"]), "sample 2 is ['2026-11-21T03:"),
         (changed(come([0, 60]), 1, [BEGIN_S, "60"]), "times must ascend"),
