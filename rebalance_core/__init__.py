@@ -152,7 +152,7 @@ _LAZY_EXPORTS = {
 }
 """Exported names by module, with ``=`` and the module's own name where it differs.
 
-A name is imported on first use, because ``--help`` needs none of them. Type checkers see the
+Names are imported on first use, because ``--help`` needs none of them. Type checkers see the
 imports above, one for each name.
 """
 

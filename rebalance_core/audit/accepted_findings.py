@@ -120,7 +120,7 @@ def toml_entries(
         where: its name, for messages.
         name: the name of the tables.
         kind: the name of a table's object, for messages.
-        beside: other keys that the file may have.
+        beside: other keys that the file may contain.
 
     Raises:
         UsageError: the text is not TOML, or the key is not a list of tables.

@@ -1,4 +1,4 @@
-"""What the audit knows about a cluster, from the few rows that concern all of it."""
+"""What the audit knows about a cluster, from the few rows that concern the whole cluster."""
 
 from __future__ import annotations
 

@@ -415,7 +415,7 @@ def unsure_findings(rows: Iterable[FindingsRow]) -> Iterator[Finding]:
 
 
 def _sentences(texts: Sequence[str]) -> str:
-    """Return the first texts, each a sentence, and how many there are besides."""
+    """Return the first texts, each a sentence, and the number of further ones."""
     more = len(texts) - REMEDIES
     return " ".join([*texts[:REMEDIES], *([f"And {more} more."] if more > 0 else [])])
 

@@ -175,7 +175,7 @@ class Coverage:
         return min(ends, default=None)
 
     def clocks_of(self, brokers: Iterable[str]) -> Iterator[Timeline[Process]]:
-        """Yield when times of these brokers can be compared with others."""
+        """Yield the periods in which times of these brokers can be compared with others."""
         folders = ["", *(folder for broker in brokers for folder in self.hosts.get(broker, ()))]
         for folder in folders:
             if folder in self.clocks:

@@ -86,8 +86,8 @@ def holder_address(answer: QueueProgressFact) -> str:
 
 
 def holders_at_end(group: GroupSnapshot) -> dict[MessageQueue, set[str]]:
-    """Return the members that hold each queue at the end: the owner by the ledger, and members that
-    the queue's newest dump shows, if it is as new as the owner's holding.
+    """Return the members that hold each queue at the end: the owner according to the ledger, and
+    the members in the queue's newest dump if it is as new as the owner's holding.
     """
     held: dict[MessageQueue, set[str]] = {}
     since_ms: dict[MessageQueue, int] = {}

@@ -1,4 +1,4 @@
-"""Judges the cluster and each group, in rows of ``findings`` and ``group_verdicts``."""
+"""Evaluates the cluster and each group, and returns rows of ``findings`` and ``group_verdicts``."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def _behind(group: GroupSnapshot) -> int | None:
 
 @dataclass(frozen=True)
 class GroupRules:
-    """Judges a group; small enough to be sent to every task.
+    """Judges one group; small enough to be sent to every task.
 
     Attributes:
         runs: the audit runs by cluster.

@@ -57,7 +57,7 @@ _BY_RULES: tuple[tuple[Health, frozenset[str]], ...] = (
     ),
     (BEHIND, frozenset({"FALLS_BEHIND"})),
 )
-"""The rules whose findings above INFO decide the health, the worst value first."""
+"""The rules whose findings above INFO determine the health, worst value first."""
 _RUNNING = "RUNNING_NOT_LISTED"
 
 
@@ -65,7 +65,7 @@ def health_of(verdict: Verdict, progress: Progress, findings: Iterable[FindingsB
     """Return the health of a group at the end of the audited period.
 
     The comparison with predicted owners does not count, but accepted findings do. OK and IDLE are
-    returned only if owners could be compared, and no finding that decides the health is INFO only
+    returned only if owners could be compared and no finding that determines the health is INFO only
     because evidence is missing.
 
     Args:

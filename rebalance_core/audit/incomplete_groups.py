@@ -46,7 +46,7 @@ class Missing(TypedDict):
 
 
 class MissingGroups(Missing):
-    """Groups with the same missing evidence: their number, the first names, the number of their
+    """Groups with the same missing evidence: their number, the first names, and the number of their
     dumps.
     """
 

@@ -146,7 +146,7 @@ def _listed_by_brokers(group: GroupSnapshot) -> Iterator[Answer]:
 
 
 def whole_rounds(group: GroupSnapshot) -> Iterator[list[Answer]]:
-    """Yield the fresh answers of brokers by rounds, without those that may lack rows.
+    """Yield fresh answers from brokers, round by round, except those that may be missing rows.
 
     Such answers still end a round, because the broker's next answer belongs to another round.
     """

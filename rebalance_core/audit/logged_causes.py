@@ -87,7 +87,7 @@ def window_around(
 
 
 def explained(group: GroupSnapshot, first_ms: int, last_ms: int) -> str | None:
-    """Return the event that explains a statement made from the first to the last time.
+    """Return the event that explains a statement made between the first and last time.
 
     Both times must be within `PERSISTENT_MS` of a logged event.
     """

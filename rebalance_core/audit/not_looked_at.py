@@ -64,7 +64,7 @@ def not_looked_at(rows: Iterable[CoverageRow]) -> str:
 
 
 def _files(notes: Iterable[str]) -> Iterator[str]:
-    """Yield how many files were set apart, are answers of other commands, and lack their ends."""
+    """Yield how many files were set aside, are answers to other commands, or are truncated."""
     codes = Counter(code for note in notes for code in _CODE.findall(note) or ("",))
     apart, of_others = sum(codes[code] for code in SET_APART), codes[UNKNOWN_COMMAND]
     if apart:

@@ -53,7 +53,7 @@ class ClientObservation:
     Dropped ones are left out. The queue id -1 is any queue of the broker.
 
     Attributes:
-        listed: no client was asked: a proxy's list of members shows this. All that one
+        listed: no client was queried; a proxy's member list shows this. All that one
             round of lists shows has one source.
     """
 
@@ -221,9 +221,8 @@ def omitted(group: GroupSnapshot, progress: list[QueueProgressFact]) -> set[str]
     """Return the members whose queues ``consumerProgress -s`` cannot show.
 
     mqadmin asks the members in turn, and stops at the first that does not answer: the queues of all
-    that it has not asked by then are N/A. Who is named as a holder was asked. A member that brokers
-    list and the dump does not name was so only if its own ``consumerStatus`` shows that it holds
-    nothing.
+    members after that are N/A. Who is named as a holder was asked. A member that brokers list and
+    the dump does not name was so only if its own ``consumerStatus`` shows that it holds nothing.
 
     Args:
         group: its snapshot.

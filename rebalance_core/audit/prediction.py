@@ -169,7 +169,8 @@ class Prediction:
         return before + [epoch["from_ms"] for epoch in changes]
 
     def before_freeze(self, topic: str, at_ms: int) -> list[int]:
-        """Return moments whose ownership members may have kept for a topic that is now frozen.
+        """Return the earlier moments whose owners members may still have for a topic that is now
+        frozen.
 
         Clients poll routes. If the last of several changes within one poll left the topic without a
         readable queue, each client may have seen any of the earlier changes, or none, before it
@@ -250,7 +251,7 @@ class Prediction:
 
     def changing(self, at_ms: int, until_ms: int) -> EpochsRow | None:
         """Return the first epoch whose change may not have reached every member between these
-        times; None: there is none.
+        times, or None.
         """
         return next(iter(self.under_way(at_ms, until_ms)), None)
 

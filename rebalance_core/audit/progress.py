@@ -66,7 +66,7 @@ class GroupProgress(NamedTuple):
 
 
 def progress_rows(group: GroupSnapshot) -> list[GroupQueueProgressRow]:
-    """Return the group's rows of `queue_progress`, without RocketMQ's own topics."""
+    """Return the group's rows in `queue_progress`, without RocketMQ's own topics."""
     rows = group.tables["queue_progress"]
     return [row for row in rows if not is_system_topic(row["topic"])]
 
@@ -74,7 +74,7 @@ def progress_rows(group: GroupSnapshot) -> list[GroupQueueProgressRow]:
 def stands_still(row: GroupQueueProgressRow) -> bool:
     """Return True if files show that the commit of the queue does not move while its end grows.
 
-    Of queues whose end no file has, `stuck_in_cache` has those that stand still.
+    If no file has a queue's end, `stuck_in_cache` shows whether the queue stands still.
     """
     return row["still_since_ms"] is not None
 
@@ -92,7 +92,8 @@ class FullCache(NamedTuple):
 
 
 def stuck_in_cache(group: GroupSnapshot) -> dict[MessageQueue, FullCache]:
-    """Return the queues whose end no file has, and whose holder's log shows a standstill by itself.
+    """Return the queues that have no end in any file and that stand still according to their
+    holder's log alone.
 
     The queue's commits are equal, and at two times between the first and the last of them, at least
     a standstill apart, its cache was full, so that it did not pull: messages wait beyond the
@@ -189,7 +190,7 @@ def _end_not_seen(row: GroupQueueProgressRow) -> str | None:
 def is_idle(row: GroupQueueProgressRow) -> bool:
     """Return whether nothing of the queue is unread, and nothing came.
 
-    A commit that moved shows that messages came, also where the end was seen once.
+    A commit that moved shows that messages arrived, even if the end was seen only once.
     """
     return row["unread"] == 0 and not row["end_rate"] and not row["commit_rate"]
 

@@ -104,7 +104,7 @@ class ClientAnswers:
         return Recovery(next_ms, what)
 
     def went(self, client_id: str, at_ms: int) -> Recovery | None:
-        """Return when the client left, by `went_after`, computed once."""
+        """Return when the client left, according to `went_after`, computed once."""
         if (client_id, at_ms) not in self._went:
             self._went[client_id, at_ms] = went_after(self._case, client_id, at_ms)
         went_ms = self._went[client_id, at_ms]

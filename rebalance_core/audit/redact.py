@@ -58,7 +58,7 @@ class Redaction:
 
     Args:
         salt: the salt of the names that replace client ids.
-        group: the group whose texts they are; None: texts on the cluster.
+        group: the group that the texts are about; None for texts about the cluster.
         brokers: names that stay although they look like a client id or host.
 
     >>> Redaction("s").text("10.0.0.1@7 asked from 10.0.0.1:99 (clients/shop-1/client.log)")

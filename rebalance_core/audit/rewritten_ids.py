@@ -45,8 +45,8 @@ def order_is_lost(run: AuditRun, clients: int, strategy: str | None) -> bool:
 
     Args:
         run: the cluster's run.
-        clients: how many client ids the group has.
-        strategy: the text of its strategy; None: AVG.
+        clients: the number of client ids in the group.
+        strategy: the text of its strategy; None means AVG.
     """
     return run.ids_hashed and clients > 1 and _name(strategy) != CONFIG_STRATEGY
 

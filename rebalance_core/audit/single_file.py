@@ -35,7 +35,7 @@ ASK_MEMBERS = (
 
 ASK_WHO_READS = (
     "Ask each broker for its members (consumerConnection -b). No queue has a holder if no member "
-    "is online or answers, and also if the group is BROADCASTING, pops or reads through a proxy."
+    "is online or answers, or if the group is BROADCASTING, pops or reads through a proxy."
 )
 
 
@@ -75,9 +75,11 @@ class Refusal:
 
     Attributes:
         request: as in REQUEST_FAILED.
-        reason: the server's words, with the code, or the client's on a server that did not answer.
-        minutes: in how many minutes.
-        first_ms: the first; last_ms: the last.
+        reason: the server's message, with the code, or the client's about a server that did not
+            answer.
+        minutes: the number of minutes with such lines.
+        first_ms: the first time.
+        last_ms: the last time.
     """
 
     request: str
@@ -93,8 +95,9 @@ class HeldBack:
 
     Attributes:
         reason: COUNT, SIZE or SPAN (`model.flow_control`).
-        queues: of how many queues.
-        first_ms: the first; last_ms: the last.
+        queues: the number of queues.
+        first_ms: the first time.
+        last_ms: the last time.
     """
 
     reason: str

@@ -91,7 +91,7 @@ def spans_where(
 
     Args:
         valued: rows, each with its value.
-        holds: a predicate of how many rows have each value in an epoch.
+        holds: a predicate on the number of rows with each value in an epoch.
     """
     changes: dict[int, list[tuple[int, Value, int]]] = {}
     for row, row_value in valued:

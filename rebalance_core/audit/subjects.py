@@ -47,7 +47,7 @@ def gap_of(group: GroupSnapshot, subject: Subject, finding: Finding) -> Unknown 
 
 
 def _read_over(group: GroupSnapshot, subject: Subject, finding: Finding) -> tuple[int, int] | None:
-    """Return from when to when a rule reads a subject for a finding; None: it does not."""
+    """Return the period for which a rule reads a subject for a finding, or None if it does not."""
     begin_ms, until_ms = finding.first_ms, finding.last_ms
     if subject.when == "BEGIN":
         return None if begin_ms is None else (begin_ms, begin_ms)
@@ -294,7 +294,7 @@ def _grown(
 ) -> Iterator[tuple[str, str]]:
     """Yield topics and brokers for which consumerProgress shows more queues than were known.
 
-    A broker answers of the queues that the topic has then.
+    A broker answers with the queues that the topic has at that time.
     """
     for shown in group.facts["QUEUE_PROGRESS"]:
         row = topics.get((shown["topic"], shown["broker_name"]))

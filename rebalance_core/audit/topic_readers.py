@@ -75,7 +75,8 @@ def _there(row: MembershipsRow, at_ms: int | None) -> bool:
 
 
 def is_proxied(member: MembershipsRow) -> bool:
-    """Return True for a gRPC client's membership, whose queues no member list decides.
+    """Return True for the membership of a gRPC client, whose queues do not depend on any member
+    list.
 
     See rocketmq.md §14.
     """

@@ -99,7 +99,7 @@ def client_unseen(client: str, at_ms: int) -> Unknown:
 
 
 def member_unnamed(broker: str, at_ms: int) -> Unknown:
-    """Return the gap of a group whose members a broker knew while no file names one."""
+    """Return the gap of a group with members that a broker knew but no file names."""
     why = f"{broker} knew members of the group at {utc(at_ms)}, and no file names one since"
     remedy = f"Collect again with a broker.log of {broker} that goes back further, and its lists."
     return Unknown(NOT_COVERED, broker, why, remedy)
@@ -118,7 +118,7 @@ def topic_store(broker: str) -> LogFile:
 
 
 def refused_lines(broker: str) -> Unknown:
-    """Return the gap left by refused lines of a broker's log."""
+    """Return the gap left by refused lines in a broker's log."""
     return Unknown(
         NOT_COVERED,
         broker,

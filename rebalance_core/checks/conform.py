@@ -92,9 +92,8 @@ def conform(table: Table, rows: pa.Table) -> pa.Table:
     contract's type becomes null and a ``BAD_TYPE`` in ``_read_issues``; nothing is nulled
     silently. NaN (a gap, for pandas) is null. Conformed rows are returned as they are.
 
-    Rows without a text of their own get one in ``_raw``, their fields as JSON, unless the
-    contract's columns say all of it: then it stays null, and `with_text` makes it when it is
-    needed.
+    Rows without text of their own get one in ``_raw``, their fields as JSON, unless the contract's
+    columns already contain everything: then it stays null, and `with_text` creates it on demand.
 
     Raises:
         InputRefused: a column appears twice, or one that may not be null is missing; all of them

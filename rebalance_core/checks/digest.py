@@ -164,7 +164,7 @@ def _numbers(values: pa.Array) -> Hashes:
 
 
 def _octets(texts: pa.Array) -> tuple[Hashes, np.ndarray]:
-    """Return all texts' bytes plus one, and the number of bytes of each; none may be null."""
+    """Return all strings' bytes plus one, and the number of bytes of each; none may be null."""
     _, offsets, data = texts.buffers()
     ends = np.frombuffer(offsets, np.int32)[texts.offset :][: len(texts) + 1]
     octets = np.frombuffer(data or b"", np.uint8)[ends[0] : ends[-1]]

@@ -53,7 +53,7 @@ def read_input_tables(
     Args:
         folder: reachable from here.
         paths: files, folders of part files or, of local ones, patterns, by name of the table.
-        input_format: ``json``, ``csv`` or ``parquet``; None: as the names tell.
+        input_format: ``json``, ``csv`` or ``parquet``; None: derived from the names.
 
     Raises:
         InputRefused: a path does not exist, a required table is not there or lacks

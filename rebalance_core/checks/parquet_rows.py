@@ -197,6 +197,6 @@ def _rows(file: Place, opened: pq.ParquetFile, read: pa.Table, before: int) -> p
 
 
 def _partition(file: str) -> dict[str, str | None]:
-    """Return the columns that the folders above the file name, as texts."""
+    """Return the columns named by the folders above the file, as strings."""
     pairs = (part.partition("=") for part in file.split("/")[:-1] if "=" in part)
     return {unquote(k): None if v == _NO_VALUE else unquote(v) for k, _, v in pairs}

@@ -70,7 +70,7 @@ def check_tables(
     Args:
         inputs: as read or made by hand.
         max_queue_nums: the most queues that a topic may have on a broker.
-        warn: gets a text for each table with unknown columns, which are not read.
+        warn: called with a message for each table with unknown columns, which are not read.
     """
     if warn is not None:
         for name, columns in inputs.unknown_columns.items():
@@ -102,7 +102,7 @@ def check_table(
 ) -> Checked:
     """Return the rows of one table, used or rejected.
 
-    Observed tables have no keys, and their texts are observations, not settings, so any text is
+    Observed tables have no keys, and their strings are observations, not settings, so any string is
     valid.
 
     Args:

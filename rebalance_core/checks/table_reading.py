@@ -25,12 +25,11 @@ def read_table(
     Args:
         table: the contract.
         path: a file, a folder of part files or a pattern; a `Place` is never one.
-        input_format: ``json``, ``csv`` or ``parquet``; None: as the names tell.
+        input_format: ``json``, ``csv`` or ``parquet``; None: derived from the names.
 
     Raises:
         InputRefused: nothing exists there, columns are missing, a file cannot be read, or the rows
-            are not those that the record beside the table has.
-        UsageError: the format is unknown.
+        differ from those in the table's record. UsageError: the format is unknown.
     """
     if not isinstance(path, Place):
         folder, _, last = plain_path(path).rstrip("/").rpartition("/")

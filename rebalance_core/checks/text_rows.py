@@ -237,8 +237,8 @@ def json_each(table: Table, lines: Lines) -> Parsed:
 
 
 def _column(column: Column, values: list[object]) -> tuple[pa.Array, list[Issue]]:
-    """Return the values as the contract's type if all fit, otherwise as texts, and the values
-    without a text.
+    """Return the values in the contract's type if all fit, otherwise as strings, and the values
+    without text.
     """
     kinds = set(map(type, values)) - {NoneType}
     if kinds <= _KINDS.get(column.type, set()):

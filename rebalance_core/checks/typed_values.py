@@ -1,4 +1,4 @@
-"""Texts as the contract's types: regular texts by pyarrow's casts, others one by one."""
+"""Strings in the contract's types: pyarrow casts regular ones, others are converted singly."""
 
 import json
 import re
@@ -29,7 +29,7 @@ _DIGITS = {"INT": 9, "BIGINT": 18}
 
 
 def value_of_text(texts: pa.Array, sql_type: str) -> pa.Array:
-    """Return the texts as values of a contract's type, null where invalid.
+    """Return the strings as values of a contract's type, null where invalid.
 
     Numbers and words may have surrounding spaces. ``4.0`` is whole, because pandas writes integers
     that way in a column with gaps; NaN and infinities are not numbers. Arrays and maps are JSON.
@@ -51,7 +51,7 @@ def value_of_text(texts: pa.Array, sql_type: str) -> pa.Array:
 def _regular_cast(
     texts: pa.Array, regular: pa.Array, kind: pa.DataType, parse: Callable[[str], Any]
 ) -> pa.Array:
-    """Cast regular texts at once, and parse the others one by one."""
+    """Cast regular strings in bulk, and parse the others one by one."""
     odd = pc.fill_null(pc.invert(regular), False)
     if not pc.any(odd).as_py():
         return texts.cast(kind)
@@ -107,7 +107,7 @@ def _loaded(text: str) -> Any:
 
 
 def _array(text: str) -> list[str | None] | None:
-    """Return a JSON array's elements as texts, or None if it is not an array or has a null."""
+    """Return a JSON array's elements as strings, or None if it is not an array or has a null."""
     value = _loaded(text)
     return list(map(text_of, value)) if isinstance(value, list) and None not in value else None
 

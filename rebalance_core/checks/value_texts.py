@@ -1,4 +1,4 @@
-"""Values as texts: in columns of texts, in messages, and in the text of a whole row."""
+"""Values as strings: in string columns, in messages, and in the text of a whole row."""
 
 import json
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ _WRITER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=st
 
 
 def text_of(value: Any) -> str | None:
-    """Return a JSON value as text: a text unchanged, everything else as JSON without spaces.
+    """Return a JSON value as text: strings unchanged, everything else as JSON without spaces.
 
     Half of a surrogate pair, which UTF-8 does not have, becomes a question mark.
 
@@ -24,12 +24,14 @@ def text_of(value: Any) -> str | None:
 
 
 def json_of(value: Any) -> str:
-    """Return the value as JSON without spaces; values that JSON lacks, such as times, as texts."""
+    """Return the value as JSON without spaces; values that JSON cannot represent, such as times,
+    become strings.
+    """
     return str(value) if type(value) is int else _WRITER.encode(value)
 
 
 def as_text(values: pa.Array) -> pa.Array:
-    """Return the values of any type as texts; nulls stay nulls.
+    """Return the values of any type as strings; nulls stay null.
 
     Floats have the fewest digits that read as the same number (``4.0``, ``1e+23``); lists, structs
     and maps are JSON; bytes are taken for UTF-8; the rest is what pyarrow casts it to.
@@ -54,7 +56,7 @@ def _narrow(values: pa.Array) -> list[Any]:
 
 
 def python_values(values: pa.Array) -> list[Any]:
-    """Return the values as Python objects: maps as dictionaries, times as texts.
+    """Return the values as Python objects: maps as dictionaries, times as strings.
 
     Python's times end in 9999.
     """

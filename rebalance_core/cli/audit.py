@@ -162,7 +162,7 @@ class AuditRequest:
 
     @cached_property
     def redaction(self) -> Redaction | None:
-        """The redaction for texts that are not yet redacted; None shows them."""
+        """The redaction for texts that are not redacted yet; None leaves them as they are."""
         salt = self.settings.audit.redact_salt
         return Redaction(salt) if self.options.redact_clients else None
 

@@ -189,7 +189,7 @@ def not_read(rejected: Mapping[str, int]) -> str:
 
 
 def _changes(changes: "ListedChanges", *, several: bool) -> list[str]:
-    """Return how many findings have each state, and which they are, except persistent ones.
+    """Return how many findings have each state, and list them, except persistent ones.
 
     ``several`` states that several clusters were audited, so each finding names its cluster.
     """
@@ -231,7 +231,7 @@ def _rule(finding: FindingRow) -> tuple[str, str]:
 
 
 def _findings(items: Sequence[Sequence[FindingRow]], several: bool) -> list[str]:
-    """Return the findings of a rule, with a common remedy only once.
+    """Return a rule's findings, with a shared remedy only once.
 
     Consequences are listed below their cause.
 

@@ -130,7 +130,7 @@ def run(options: AutoscaleOptions) -> JobReport:
 
 
 def _stated(options: AutoscaleOptions) -> dict[str, str]:
-    """Return where the tables beside the input lie, of those that there are."""
+    """Return the locations of the existing tables beside the input."""
     names = tuple(SCALING_INPUT_TABLES)
     found = tables_of(options.input, options.input_format, names, required=())
     for name in names:

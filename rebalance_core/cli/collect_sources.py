@@ -110,7 +110,7 @@ def _place(host: str, folder: str) -> str:
 
 
 def _is_word(text: str) -> bool:
-    """Return True for a text that a line of the file can contain, which excludes IPv6 addresses as
-    hosts.
+    """Return True for a string that a line of the file can contain, which excludes IPv6 addresses
+    as hosts.
     """
     return not any(sign.isspace() or sign in '"\\' for sign in text) and text.count(":") < 2

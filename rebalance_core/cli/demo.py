@@ -21,8 +21,8 @@ COLLECTION, AUDIT, PLAN = "collection", "audit", "plan"
 
 
 def run(options: DemoOptions) -> JobReport:
-    """Run the job and return the report for stdout. It is meant to show findings, so it ends with
-    0.
+    """Run the job and return the report for stdout. Its purpose is to show findings, so it exits
+    with 0.
     """
     folder = Path(options.folder)
     if options.dry_run:

@@ -22,7 +22,7 @@ def dry_run_report(
     facts: Mapping[str, Any] | None = None,
     lines: Iterable[str] = (),
 ) -> JobReport:
-    """Return how a run would end because of its rows, without writing.
+    """Return how a run would end because of its rows, without writing anything.
 
     Args:
         job: the job.

@@ -426,7 +426,7 @@ class AuditOptions(JudgingOptions):
 
     @property
     def gate_files(self) -> tuple[str, ...]:
-        """Return the files to write beside the output folder."""
+        """Return the files to write next to the output folder."""
         return tuple(filter(None, (self.junit, self.sarif)))
 
     @property

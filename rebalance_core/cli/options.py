@@ -104,7 +104,7 @@ def one_of(words: Collection[str]) -> Callable[[str], str]:
 
 
 def number(text: str) -> int | None:
-    """Return the number in a text of ASCII digits, or None for any other text.
+    """Return the number in a string of ASCII digits, or None for any other string.
 
     >>> number("-5"), number("--5"), number("5.0")
     (-5, None, None)
@@ -315,7 +315,7 @@ class JobOptions:
         """Return the options from argparse's result.
 
         Raises:
-            UsageError: options are invalid; the message names every mistake.
+            UsageError: options are invalid; the message lists every mistake.
         """
         values: dict[str, Any] = {"argv": argv}
         mistakes: list[str] = []
@@ -371,7 +371,7 @@ def _typed(name: str, declared: Option) -> str:
 
 
 def _value(name: str, declared: Option, text: str, mistakes: list[str]) -> Any:
-    """Return the value of a text, or None, adding a mistake, if it is invalid."""
+    """Return the value of a string; if it is invalid, add a mistake and return None."""
     try:
         if declared.metavar in PATHS and text.startswith("~"):
             raise ValueError(

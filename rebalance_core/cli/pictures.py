@@ -1,4 +1,4 @@
-"""Draws the pictures that a job writes beside its tables."""
+"""Draws the pictures that a job writes next to its tables."""
 
 from collections.abc import Callable
 

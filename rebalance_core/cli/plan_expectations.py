@@ -1,4 +1,4 @@
-"""Reports on the expectations of a plan: sentences, JUnit XML and the exit code."""
+"""Reports on a plan's expectations: sentences, JUnit XML and the exit code."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -120,7 +120,8 @@ class AuditSettings:
 
 @dataclass(frozen=True)
 class PlanSettings:
-    """Settings of `plan`: for how many groups it shows the owners of every queue, if none is named.
+    """Settings of `plan`: the number of groups for which it shows the owners of every queue if none
+    is named.
 
     The same groups are simulated over time, each in this many futures.
     """
@@ -194,7 +195,7 @@ def resolve_settings(
 
     Args:
         config: paths of TOML files, in order.
-        assignments: ``key=value`` texts of --set, in order.
+        assignments: ``key=value`` strings from --set, in order.
         options: values of options by dotted key; None means not given, and text is read as in
             --set.
 
@@ -260,7 +261,7 @@ def add_plugins(
 
     Args:
         config: paths of TOML files, in order.
-        assignments: ``key=value`` texts of --set, in order.
+        assignments: ``key=value`` strings from --set, in order.
         allowed: packages that may contain plugins.
 
     Raises:

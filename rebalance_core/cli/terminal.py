@@ -120,7 +120,7 @@ def say(text: str) -> None:
 
 
 def print_on_stderr(text: str, end: str = "\n") -> None:
-    """Print a text that is not a result; a closed stderr (`2>&1 | head`) does not end the job."""
+    """Print text that is not a result; a closed stderr (`2>&1 | head`) does not end the job."""
     try:
         print(text, end=end, file=sys.stderr, flush=True)
     except OSError:
@@ -146,7 +146,7 @@ def start_up_text(start: Mapping[str, Any]) -> str:
 
 
 def joined(lines: Iterable[str]) -> str:
-    """Join the lines into a text in which no name can hide, move the cursor or begin a line."""
+    """Join the lines into text in which no name can hide, move the cursor or begin a line."""
     return "\n".join(visible(line, longest=None) for line in lines)
 
 
@@ -183,7 +183,7 @@ SLOW_SECONDS = 5.0
 
 @dataclass
 class ProgressLine:
-    """Shows how many items are done, and which is under way.
+    """Shows how many items are done, and which one is in progress.
 
     Attributes:
         what: The things, e.g. ``groups``.
@@ -295,7 +295,8 @@ def result_facts(
 
 
 def file_facts(files: Iterable[FileOutcome]) -> dict[str, Any]:
-    """Account for the files of a collection in the `--json` object: how many of each status, each.
+    """List the files of a collection in the `--json` object: the number with each status, and each
+    file.
 
     Args:
         files: as in `_run.json`; none where tables were read.
@@ -420,7 +421,7 @@ class RowReport:
         ]
 
     def lines(self) -> list[str]:
-        """Return lines for a person on bad rows, and how a run would end."""
+        """Return readable lines about bad rows and about how a run would end."""
         complaints, refusal = self.forecast.complaints, self.forecast.refusal
         lines = ["", "bad rows", *complaint_lines(complaints)] if complaints else []
         if refusal is not None:

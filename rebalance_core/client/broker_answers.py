@@ -83,7 +83,7 @@ class BrokerAnswers:
         return answer.max_offset if answer is not None and self._has_master(queue) else None
 
     def timestamp_offset(self, queue: MessageQueue) -> int | None:
-        """Return the answer to the group's timestamp search; None when the look-up fails."""
+        """Return the answer to the group's timestamp search, or None if the look-up fails."""
         answer = self.answers.get(queue)
         return answer.by_timestamp if answer is not None and self._has_master(queue) else None
 

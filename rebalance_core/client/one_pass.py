@@ -53,7 +53,7 @@ class RebalancePass:
         return "\n".join(pass_lines(self))
 
     def facts(self) -> dict[str, Any]:
-        """Return the everything as lists, texts and numbers, for JSON."""
+        """Return everything as lists, texts and numbers, for JSON."""
         process, record = self.process, self.record
         return {
             "client_id": self.client_id,
@@ -269,7 +269,7 @@ def sentence(step: Step) -> str:
 
 
 def pass_lines(done: RebalancePass) -> Iterator[str]:
-    """Yield the pass as text: one line per step, under the methods of the code."""
+    """Yield the pass as text: one line per step, with the names of RocketMQ's methods."""
     yield f"One pass of {done.client_id}"
     under: tuple[str, str | None] | None = None
     for step in done.steps:

@@ -101,7 +101,7 @@ def start_process(
     """Return a process as ``start()`` leaves it: no queue yet, its message model's store.
 
     Args:
-        client_id: as the members list it.
+        client_id: as listed by the members.
         settings: the settings of this process; ``client_version`` decides its rules.
         strategy: resolved from its strategy text.
         local_file: BROADCASTING: content of the client's offset file, shared and written to.

@@ -9,7 +9,7 @@ from rebalance_core.model.verdicts import RunVerdict
 class AuditRecord(TypedDict):
     """The verdict, and counts: of findings by rule and severity, accepted ones apart.
 
-    ``night_ms``: when the night that was judged began; ``logged_ms``: until when brokers' logs go.
+    ``night_ms``: when the audited night began; ``logged_ms``: when the brokers' logs end.
     """
 
     verdict: RunVerdict

@@ -109,7 +109,7 @@ class FactKind:
 
 @dataclass(frozen=True, slots=True)
 class Thinning:
-    """How a large job thins statements with the same fields: it keeps the first.
+    """How a large job thins out statements with the same fields: it keeps the first.
 
     Attributes:
         window_ms: in each window of this length; None: in the whole collection.

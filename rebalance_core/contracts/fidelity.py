@@ -1,4 +1,4 @@
-"""The tables of `fidelity`: what clients logged, beside the same in simulated futures."""
+"""The tables of `fidelity`: what clients logged, compared with simulated futures."""
 
 from typing import Final, Literal
 

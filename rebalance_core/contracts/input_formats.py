@@ -14,7 +14,7 @@ def format_of(name: str) -> str | None:
 
 
 def untold_format(path: str) -> str:
-    """Return the message about a table whose name shows no format."""
+    """Return the message about a table whose name does not reveal its format."""
     return (
         f"the name of {path} does not show its format; name the input format (json, csv, parquet) "
         f"or use a suffix: {', '.join(FORMATS)}"

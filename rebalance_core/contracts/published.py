@@ -68,7 +68,7 @@ DURATIONS = frozenset(
 
 
 def moments(names: Iterable[str]) -> Mapping[str, str]:
-    """Return the columns that hold moments, and the names that they have as TIMESTAMP.
+    """Return the columns that contain moments, and the names of their TIMESTAMP columns.
 
     >>> moments(["from_ms", "gap_ms", "epoch"])
     {'from_ms': 'from_time'}

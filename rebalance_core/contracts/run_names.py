@@ -8,7 +8,7 @@ or the facts that an ingest's or audit's files stated."""
 
 
 INGESTED = "ingested"
-"""Folder in an audit of a collection with the input tables that it made."""
+"""Folder with the input tables that an audit made from its collection."""
 
 
 STATE_FOLDERS = (STATE, INGESTED)

@@ -1,4 +1,4 @@
-"""The tables of `autoscale`: what arrives, what a member can do, and what scalers make of it."""
+"""The tables of `autoscale`: arrivals, members' capacity, and how scalers react."""
 
 from rebalance_core.contracts.table import Table, columns
 

@@ -140,7 +140,7 @@ def toml_document(
 
 
 def toml_value(text: str) -> Any:
-    """Return a text as TOML reads a value; what TOML does not read is a string.
+    """Parse text as a TOML value; text that is not valid TOML is a string.
 
     So quotes, which shells take away, may be missing. Limits as of `toml_document`.
 

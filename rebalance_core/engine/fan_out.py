@@ -193,7 +193,7 @@ def fan_out(tables: Mapping[str, pa.Table], group_pattern: str | None = None) ->
 
     Args:
         tables: The used rows by table name; only cluster_events is required.
-        group_pattern: SQL LIKE pattern of the selected groups; None for all.
+        group_pattern: SQL LIKE pattern for the selected groups; None for all.
     """
     keys = _Keys(tables, group_pattern)
     topics = _with_retry_topics(_group_topics(tables, keys), keys)
@@ -250,7 +250,7 @@ def _places(cluster: pa.ChunkedArray, topic: pa.ChunkedArray) -> pa.ChunkedArray
 
 
 def named_topics(tables: Mapping[str, pa.Table]) -> pa.ChunkedArray:
-    """Return a text per cluster and topic that tables of whole groups name, including retry
+    """Return a string for each cluster and topic named in tables of whole groups, including retry
     topics.
     """
     parts = []

@@ -44,7 +44,7 @@ _SETTING_FIELDS = tuple(f.name for f in fields(GroupSettings))
 
 
 def strategy_for(key: StrategyKey) -> AllocationStrategy:
-    """Return the strategy of a (text, client version); checked input has only valid texts."""
+    """Return the strategy of a (text, client version); checked input has only valid strategies."""
     return parse_strategy(key[0], version=key[1])
 
 

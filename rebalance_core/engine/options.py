@@ -25,13 +25,13 @@ ENGINES = (VECTORIZED, REFERENCE)
 class SimulationOptions:
     """Options of a simulation.
 
-    ``strategy`` replaces the strategies of all groups and members; it is a text or a custom object,
-    of which only the text is kept (`rebalance_core.register_strategy`). ``group`` is a glob (``*``,
-    ``?``) of the selected groups. Rows entirely outside [from_ms, to_ms) are left out of the output
-    but not of the history. ``tables`` are the ledger tables to compute, None for all; ``rejected``
-    is always included. ``partitions`` is the number of tasks on Spark; None for as many as the rows
-    need. The last two, like the settings of the command, are for `simulate` of Python; a job has
-    its `LedgerConfig`.
+    ``strategy`` replaces the strategies of all groups and members; it is a string or a custom
+    object, of which only the text is kept (`rebalance_core.register_strategy`). ``group`` is a glob
+    (``*``, ``?``) of the selected groups. Rows entirely outside [from_ms, to_ms) are left out of
+    the output but not of the history. ``tables`` are the ledger tables to compute, None for all;
+    ``rejected`` is always included. ``partitions`` is the number of tasks on Spark; None for as
+    many as the rows need. The last two, like the settings of the command, are for `simulate` of
+    Python; a job has its `LedgerConfig`.
     """
 
     engine: str = VECTORIZED

@@ -43,9 +43,9 @@ class PropagationOptions:
     Attributes:
         seeds: The number of futures.
         first_seed: The seed of the first future; the others follow by number.
-        handover_seeds: How many futures, from the first on, have rows in ``handovers``.
+        handover_seeds: The number of futures, from the first, with rows in ``handovers``.
         holder_seeds: How many futures, from the first on, have rows in ``holders``.
-        group: A glob (``*``, ``?``) of the selected groups; None for all.
+        group: A glob (``*``, ``?``) for the selected groups; None for all.
         max_queue_nums: The most queues that a topic may have on a broker.
         from_ms: Totals cover changes at or after this; None for all.
         to_ms: Totals cover changes before this; None for all.

@@ -419,7 +419,7 @@ class DividedGroups:
         """Return (row number, bucket) for the part that has each row's queue.
 
         Args:
-            rows: Rows of a table with a row per queue.
+            rows: Rows of a table with one row per queue.
             number: Numbers of rows.
             group: The number of a divided group that each row concerns.
         """
@@ -442,7 +442,7 @@ class Routing:
         topics: The buckets of each cluster and topic.
         brokers: The buckets of each cluster and broker.
         giants: For each bucket, the parts of divided groups that it computes, by cluster and group.
-        guests: For each bucket, groups whose rows it gets only for the sake of others
+        guests: For each bucket, groups whose rows it gets only because of other groups
             (`groups_sharing_with`).
         whole_groups: Like ``groups``, without groups divided by queue.
         whole_topics: Like ``topics``, but only for these groups.
@@ -519,8 +519,8 @@ def routing_of(
 
     Args:
         interests: The interests of all rows.
-        buckets: The number of buckets; those beyond the number of units stay empty.
-        group_pattern: SQL LIKE pattern of the selected groups; None for all.
+        buckets: The number of buckets; if there are fewer units, the rest stay empty.
+        group_pattern: SQL LIKE pattern for the selected groups; None for all.
         giant_cells: The most cells of a unit.
         sharing_groups: For each group, others whose rows also go to its buckets.
         as_one: Whether a group and all groups that share its instances form one unit;

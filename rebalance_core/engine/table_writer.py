@@ -76,7 +76,7 @@ class LedgerFacts:
         self._failed: Counter[GroupName] = Counter()
         self.rejected = Rejections()
         self.replay_reasons: Counter[str] = Counter()
-        """How many groups the replay took instead of the kernels, by reason."""
+        """The number of groups processed by the replay instead of the kernels, by reason."""
 
     def add(self, table: str, rows: pa.RecordBatch) -> None:
         """Count rows of a ledger table or of `REPLAYED`."""
@@ -349,7 +349,8 @@ class Written:
             fleet, ``producer_outcomes`` and ``producer_shares`` for producers.
         rejected: How often each issue code occurs in ``rejected``.
         inputs: The rows read, by table.
-        replay_reasons: How many groups the replay took instead of the kernels, by reason.
+        replay_reasons: The number of groups processed by the replay instead of the kernels, by
+            reason.
         state: Rows and digest of the tables that a later run may begin from.
     """
 

@@ -205,7 +205,7 @@ class Explainer:
     def _untold_ms(self, row: EpochsRow, diffs: list[DiffsRow]) -> int | None:
         """Return the window of an epoch whose members brokers should have notified but did not.
 
-        Only where no earlier window is open, and no member was lost: that may be an expiry.
+        Only if no earlier window is open and no member was lost, which may be an expiry.
         """
         before = [e for e in self.rows.epochs if e["epoch"] == row["epoch"] - 1]
         notified = set(row["causes"]) <= {CONSUMER_JOIN, CONSUMER_LEAVE}

@@ -109,7 +109,8 @@ class Settlement:
         view: the epoch.
         topic: the topic.
         group: the topic as members see it.
-        now: the result of their passes; None: the ledger lacks rows of queues that they could read.
+        now: the result of their passes; None if the ledger lacks rows for queues that they could
+            read.
         strategies: the strategies of the members.
     """
 
@@ -151,7 +152,7 @@ class Settlement:
 
     @cached_property
     def members(self) -> list[tuple[MembershipsRow, Member]]:
-        """The rows of the processes, each with its input of `replay.settle`."""
+        """The rows of the processes, each with its input to `replay.settle`."""
         return [(row, self.group.members[key_of(row)]) for row in self.view.members]
 
     @cached_property
@@ -541,5 +542,5 @@ def _had(settled: Settled, key: ProcessKey, topic: str) -> Entries:
 
 
 def _merged(named: set[MessageQueue]) -> Entries:
-    """Return a client's entries without those whose broker is named as a whole."""
+    """Return a client's entries, without those whose broker is listed as a whole."""
     return frozenset(q for q in named if q._replace(queue_id=WHOLE_BROKER) not in named - {q})

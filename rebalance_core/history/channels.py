@@ -26,7 +26,7 @@ class Channel:
     Attributes:
         name: the name by which owners refer to it.
         webhook: the environment variable that contains the URL.
-        body: a JSON object whose texts contain the placeholders `BODY_TEXTS`.
+        body: a JSON object whose strings contain the placeholders `BODY_TEXTS`.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Channel:
     body: str
 
     def body_of(self, title: str, text: str) -> Any:
-        """Return the body with its texts filled in."""
+        """Return the body with its placeholders filled in."""
         values = {"title": title, "text": text}
         return _mapped(json.loads(self.body), lambda part: Template(part).substitute(values))
 

@@ -1,4 +1,4 @@
-"""Finds processes that come and go, counting by clock hour in each night and across nights."""
+"""Finds processes that come and go, counting per clock hour within each night and across nights."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence

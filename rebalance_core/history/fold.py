@@ -108,7 +108,7 @@ def _by_fingerprint(findings: Iterable[FindingsRow]) -> dict[str, FindingsRow]:
 
 
 def _met(life: _Life | None, finding: FindingsRow, night: Night, *, may_be_old: bool) -> _Life:
-    """Return the updated life of a finding that this night has.
+    """Return the updated history of a finding that occurs this night.
 
     Args:
         life: its life so far; None if no night had it.

@@ -107,7 +107,8 @@ class BrokerHistory:
             self.topic_stores.add(store)
 
     def begin_of(self, folder: BrokerFolder, since_ms: int) -> int:
-        """Return from when a log whose first statement is at ``since_ms`` covers its broker.
+        """Return the time from which a log whose first statement is at ``since_ms`` covers its
+        broker.
 
         A broker that the name servers did not know before its log's first line is new.
         """

@@ -158,7 +158,7 @@ def clock_shifts(
         collection: the files.
         stats: how each was understood, whole zones corrected.
         naming: the clock of the machine that names files, as computed without it; it counts as one
-            more where others decide which clocks are right.
+            more when others determine which clocks are right.
     """
     counted = {file_stats.name: file_stats for file_stats in stats}
     shifts = _shifts(collection, counted, naming)
@@ -348,8 +348,8 @@ def _late(
 ) -> tuple[dict[str, int], dict[Host, int]]:
     """Return by folder how much later than their epoch times a broker's log lines are.
 
-    Nearly all lines must agree on the difference, so that those of a moment at which the broker was
-    frozen do not count. The second result has folders with too few lines to show it, all late.
+    Nearly all lines must agree on the difference, so that lines from a moment at which the broker
+    was frozen do not count. The second result has folders with too few lines to show it, all late.
     """
     by_folder: dict[str, list[int]] = {}
     for file in files:
@@ -546,7 +546,7 @@ def _of_name_servers(
     Args:
         marks: the marks of all hosts.
         behind_ms: how far clocks of brokers are behind.
-        late: how much later the lines of a broker are than its clock.
+        late: how much later a broker's lines are than its clock.
         ends: when the log of each host ends.
     """
     broker_ends = [
@@ -611,7 +611,7 @@ def _explained(ahead: Iterable[tuple[int, _Start]], clock_ms: int) -> set[_Start
 def _marks(parts: Iterable[LogPart]) -> dict[Host, dict[str, list[int]]]:
     """Return, by host and in order, the moments that other hosts may also have logged.
 
-    Lines in a wrong time zone are corrected; brokers log clients' times as epoch times.
+    Lines in the wrong time zone are corrected; brokers log clients' times as epoch times.
     """
     marks: dict[Host, dict[str, list[int]]] = {}
     for part in parts:
@@ -956,7 +956,9 @@ _FOLDERS = {BROKER_LOG: "brokers", CLIENT_LOG: "clients", NAMESRV_LOG: "namesrv"
 
 
 def _period(host: Host, others: Iterable[int]) -> str:
-    """Return which part of a host's log is meant, by the steps of its clock."""
+    """Return the part of a host's log that contains this position, according to the steps of its
+    clock.
+    """
     if host.part > max(others):
         return "after it was set"
     return "until it was set" if host.part < min(others) else "between two settings"

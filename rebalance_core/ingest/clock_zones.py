@@ -166,7 +166,7 @@ def stats_in_time(
 
 
 def corrected(pieces: Iterable[Evidence], shifts: Shifts) -> Iterator[Evidence]:
-    """Yield the evidence, that of files whose times are off at the right time."""
+    """Yield the evidence; evidence from files whose times are off is placed at the right time."""
     for piece in pieces:
         name = file_of(piece.source)
         shift = shifts.get(name) or shifts.get(name.rpartition("@")[0], 0)

@@ -429,7 +429,7 @@ def _registered(
 
 
 def _repeats(piece: ClusterEvidence, last: tuple[ClusterEvidence, bool] | None) -> bool:
-    """Return True for a registration that a large job leaves out: it thins those of a minute."""
+    """Return True for a registration that a large job omits: it thins out those within a minute."""
     return (
         last is not None
         and last[1]
@@ -442,7 +442,7 @@ def _repeats(piece: ClusterEvidence, last: tuple[ClusterEvidence, bool] | None) 
 
 
 def _broker_stores(rows: FactRows, context: ClusterContext) -> None:
-    """Add BROKER_STORE: a row for each broker with a RocksDB."""
+    """Add BROKER_STORE: a row for each broker that uses RocksDB."""
     for broker, store in broker_stores(context):
         details: dict[str, object] = {"form": store.form}
         details |= {name: store.shown_ms(kind) for kind, name in STORE_NAMES.items()}

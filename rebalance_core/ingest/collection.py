@@ -676,8 +676,8 @@ def open_collection(folder: Location | FolderToRead) -> Collection:
     Without ``collection.toml``, the cluster has the name that clusterList, topicRoute and
     getBrokerConfig agree on.
 
-    Symbolic links that leave the folder, special files, unreadable files, binaries and files above
-    the limits are refused by name; all others are read.
+    Symbolic links that lead out of the folder, special files, unreadable files, binaries and files
+    above the limits are refused by name; all others are read.
 
     Args:
         folder: A path, another place that this process reaches, or a folder that Spark reaches.
@@ -844,7 +844,7 @@ class _Listing(ABC):
 
     @abstractmethod
     def _note_read(self) -> None:
-        """Note that the file of the last `_first_bytes` is read."""
+        """Record that the file passed to the last `_first_bytes` is read."""
 
     @abstractmethod
     def _equal(self, name: str, other: str) -> bool:

@@ -213,7 +213,7 @@ class Shown:
     earlier.
 
     Attributes:
-        first_ms: the earliest time of each, by kind and by what it is about.
+        first_ms: the earliest time of each, by kind and subject.
     """
 
     first_ms: dict[tuple[str, str], int] = field(default_factory=dict)

@@ -49,7 +49,7 @@ class Fields(Mapping[str, object]):
 
 
 class OneOfEach:
-    """Interns texts, numbers and sets of names, so that equal values share one object.
+    """Interns strings, numbers and sets of names, so that equal values share one object.
 
     >>> same = OneOfEach()
     >>> first = same.fields({"group": "g", "pid": 7})

@@ -185,7 +185,9 @@ def _unread_client(piece: Unread) -> Finding:
 
 
 def _folders(context: ClusterContext) -> Iterator[Finding]:
-    """Yield folders whose broker no file shows, and folders of one broker that look alike."""
+    """Yield folders whose broker is not shown by any file, and folders of one broker that look
+    alike.
+    """
     for name, folder in context.folders.items():
         if not folder.identified:
             what = (

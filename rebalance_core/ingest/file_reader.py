@@ -234,8 +234,7 @@ def joined_period(first: Period | None, second: Period | None) -> Period | None:
 
 
 def _apart_ms(earlier: str, later: str) -> int:
-    """Return how much later a time is, both as one log writes them; 0 for a text that is not a
-    time.
+    """Return how much later a time is, both as one log writes them; 0 for text that is not a time.
 
     >>> _apart_ms("2026-11-22 15:04:45", "2026-11-22 15:05:15"), _apart_ms("2026-02-30", "")
     (30000, 0)
@@ -534,7 +533,7 @@ class FileStats:
                 yield group, client_id
 
     def count_gap(self, gap_ms: int) -> None:
-        """Count an epoch time beside a local time."""
+        """Count an epoch time that appears next to a local time."""
         self.gap_low = gap_ms if self.gap_low is None else min(gap_ms, self.gap_low)
         self.gap_high = gap_ms if self.gap_high is None else max(gap_ms, self.gap_high)
 

@@ -60,9 +60,9 @@ the one that dates the list would be detected (`clock_offsets`).
 
 
 def foreign_files(collection: Collection, stats: Iterable[FileStats]) -> dict[str, Unreadable]:
-    """Return the reason for each list of members and consumerOffset.json of others, and for each
-    list that repeats an old one, by file. If a log names more members than were noted of it, there
-    are none.
+    """Return, by file, the reason for each foreign member list and consumerOffset.json, and for
+    each list that repeats an older one. If a log names more members than were recorded, there are
+    none.
 
     Args:
         collection: the files.

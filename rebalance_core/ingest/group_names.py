@@ -1,4 +1,4 @@
-"""Names of groups: facts from logs with a different name for a group are read under the name in
+"""Group names: facts from logs that use a different name for a group are read under the name in
 dumps.
 """
 

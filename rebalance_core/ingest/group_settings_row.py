@@ -48,15 +48,15 @@ def consume_timestamp(
 ) -> tuple[int | None, list[Finding]]:
     """Return the consume timestamp that consumerStatus printed for members, with findings.
 
-    The table has one time per group. If members have several (the default differs for every
-    process), none is right for all, so none is used. A time without a known zone gives way to that
-    of the operator's row.
+    The table has one time per group. If members have different values (the default differs for
+    every process), no value fits them all, so none is used. A time without a known zone gives way
+    to that of the operator's row.
 
     Args:
         group: the group.
         pieces: its evidence.
         members: how many client ids there ever were.
-        zone_of: time zone of a client by its id, None if it is unknown.
+        zone_of: returns a client's time zone from its id, or None if unknown.
         context: the cluster.
 
     Returns:
@@ -202,7 +202,7 @@ def settings_row(
         group: the group.
         pieces: its evidence, in order of time and place.
         members: the files' facts about its members.
-        zone_of: time zone of a client by its id, None if it is unknown.
+        zone_of: returns a client's time zone from its id, or None if unknown.
         context: the cluster.
     """
     strategies = members.strategies

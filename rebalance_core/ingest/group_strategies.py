@@ -183,7 +183,7 @@ def _shown(pieces: Iterable[Evidence], context: ClusterContext) -> _Shown:
 
 
 def _stands(stated: str | None, names: Mapping[str, str]) -> bool:
-    """Return True if the stated strategy also applies to members whose strategy no file shows.
+    """Return True if the stated strategy also applies to members whose strategy is in no file.
 
     The stated strategy is outdated if several members show theirs and none uses it.
     """
@@ -277,7 +277,7 @@ def fit_strategy(
 ) -> tuple[str | None, list[Finding]]:
     """Return the strategy that fits every dump, and findings.
 
-    Each member allocates by its own client's form of it, a Go member by Go's ring.
+    Each member allocates with its own client's variant, a Go member with Go's ring.
 
     Args:
         group: the group.
@@ -588,9 +588,7 @@ def _explains(
 
 
 def _tried(assumed: str) -> dict[str, None]:
-    """Return strategy texts that may explain a group whose strategy no file names, custom ones
-    last.
-    """
+    """Return strategies that may explain a group if no file names one, custom ones last."""
     return dict.fromkeys((assumed, *CANDIDATES, *custom.names(custom.STRATEGIES)))
 
 

@@ -120,7 +120,9 @@ def once(tables: Tables) -> Tables:
 def of_cluster(
     table: str, rows: Iterable[dict[str, object]], cluster: str
 ) -> list[dict[str, object]]:
-    """Return the rows with the cluster's name, which ``rejected`` lacks; findings' fingerprints."""
+    """Return the rows with the cluster's name, which ``rejected`` lacks, and with the findings'
+    fingerprints.
+    """
     if table == "rejected":
         return list(rows)
     named = [{"cluster": cluster, **row} for row in rows]
@@ -133,7 +135,7 @@ def of_cluster(
 
 
 def sequenced(events: Iterable[Event]) -> list[Event]:
-    """Return all events of some moments in order, with their place among those of a moment."""
+    """Return all events of some moments in order, with their position among simultaneous events."""
     ordered = sorted(events, key=event_order)
     last_ms, sequence = None, 0
     for row in ordered:

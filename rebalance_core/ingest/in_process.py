@@ -94,7 +94,7 @@ def read_collection(
     progress: Callable[[int, int], object] | None = None,
     opening: Iterable[pa.RecordBatch] = (),
 ) -> Ingested:
-    """Read every file of a collection in this process; memory for all that they state.
+    """Read every file of a collection in this process; needs memory for all their facts.
 
     Args:
         collection: `open_collection` of a folder.
@@ -227,7 +227,7 @@ class Content:
 def read_range(
     reader: FileReader, place: FileToRead, start: int, size: int
 ) -> Iterator[Evidence | Unread]:
-    """Yield all that those lines of a log state that begin in a range of its bytes.
+    """Yield all facts in the lines of a log that begin within a range of its bytes.
 
     Args:
         reader: the reader of the log, whose lines are not wrapped.
@@ -271,7 +271,7 @@ class _Lines:
             self._left -= len(skipped)
 
     def read(self, size: int, /) -> bytes:
-        """Return the next bytes, at most so many."""
+        """Return the next bytes, up to this number."""
         if self._left > 0:
             block = self._opened.read(min(size, self._left))
             self._left -= len(block)
@@ -289,7 +289,7 @@ _SKIPPED = 1 << 20
 
 
 def _read_log(reader: FileReader, blocks: Iterable[bytes]) -> Iterator[Evidence | Unread]:
-    """Yield all that the lines of a log state, from where an earlier run ended."""
+    """Yield all facts in the lines of a log, from where an earlier run stopped."""
     before = reader.file.lines_before
     reader.stats.begins = reader.file.begins_at
     for block in blocks:

@@ -1,6 +1,6 @@
 """Lines of a log by the block: the lines that its parser must read, and the counts of all.
 
-Most lines of a log state nothing that is read, and are never looked at singly.
+Most lines of a log contain nothing of interest and are never looked at individually.
 """
 
 import re
@@ -34,8 +34,7 @@ HEADS = {
     kind: log_lines.CLIENT_HEAD if kind == collection.CLIENT_LOG else log_lines.SERVER_HEAD
     for kind in WORDS
 }
-"""The number of leading characters that identify a log's lines; lines of another kind of log are
-not understood.
+"""The beginning of every line of a log; lines of another kind of log are not understood.
 """
 STEP_CHARACTERS = len("yyyy-MM-dd HH:mm:s")
 HOUR_CHARACTERS = len("yyyy-MM-dd HH")
@@ -126,7 +125,9 @@ class LogBlock:
         return sorted(around)
 
     def _in_repeated_hours(self, zone: tzinfo) -> list[int]:
-        """Return lines of an hour that the zone repeats: those before show in which pass."""
+        """Return the lines in an hour that the time zone repeats; earlier lines show which pass
+        they belong to.
+        """
         hours = pc.utf8_slice_codeunits(self.times, 0, HOUR_CHARACTERS)
         repeated = [
             hour

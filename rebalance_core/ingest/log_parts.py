@@ -18,7 +18,7 @@ from rebalance_core.model.timeline import EVER_MS, Interval, Timeline
 
 
 class Host(NamedTuple):
-    """Whose clock dates the lines of a log, from one step of that clock to the next.
+    """The clock that dates the lines of a log, from one step of that clock to the next.
 
     Attributes:
         kind: the kind of log; a broker's lock and POP logs use its broker's clock.log.
@@ -62,7 +62,7 @@ def log_parts(
     """Yield the parts of the logs of brokers, clients and name servers, those of a host in order.
 
     A broker's logs of locks and POP step where its broker.log does; if they have other steps, each
-    of their parts has the clock whose lines in broker.log span most of it.
+    of their parts has the clock whose lines in broker.log cover the largest share.
     """
     logs: dict[tuple[str, str], list[CollectedFile]] = {}
     others: dict[str, dict[str, list[CollectedFile]]] = {}

@@ -52,9 +52,8 @@ Merge = Callable[[Details, Details], Details]
 class FactRows:
     """Rows under construction; statements must come in order of time.
 
-    ``times`` counts the statements of one moment, or otherwise the windows of the kind (seconds or
-    minutes) that have one. This count does not change when a job keeps one repeated line per
-    window.
+    ``times`` counts the statements of one moment, or else the kind's windows (seconds or minutes)
+    that contain one. This count does not change when a job keeps one repeated line per window.
     """
 
     def __init__(self, group: str | None = None) -> None:
@@ -146,7 +145,7 @@ class Clients:
 
     Args:
         pieces: all evidence on the group.
-        names: who the lines of a client's log are about.
+        names: the clients that the lines of a client's log are about.
         brokers: broker name by address.
     """
 

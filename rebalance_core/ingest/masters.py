@@ -150,7 +150,7 @@ def _slave_runs(running: dict[str, bool], replicas: Replicas, name: str) -> bool
 def _unlogged_end(
     ordered: list[ClusterEvidence], replicas: Replicas, name: str, since_ms: int, until_ms: int
 ) -> Iterator[MasterTurn]:
-    """Yield the first of the vain copies of a slave that last until the master is back."""
+    """Yield the first of a slave's failed copies that continue until the master is back."""
     slaves = {f for f, r in replicas.folders.items() if r.slave and r.broker_name == name}
     first: BrokerCopyFailedPiece | None = None
     for piece in ordered:

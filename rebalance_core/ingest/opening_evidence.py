@@ -1,8 +1,8 @@
 """The opening state of an ingest: statements from the files of an earlier run, read before its own.
 
 A log that is present again continues where the earlier run ended: it is the same log if it begins
-with the same bytes, regardless of its name after rotation. Stores and dumps of the earlier run
-remain evidence for their moments, and missing logs for their period.
+with the same bytes, regardless of its name after rotation. Stores and dumps from the earlier run
+remain evidence for their moments, and logs that are now missing for their period.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class EarlierFile:
     """A file that an earlier run read.
 
     Attributes:
-        file: As that run had it; ``size``: how many bytes of it were read.
+        file: The file as that run read it; ``size`` is the number of bytes read.
         first_time: Of a log, as `first_time` returns it.
         head_bytes: How many unpacked bytes of a log `head` covers; 0: of no log.
         head: Their SHA-256.

@@ -90,7 +90,8 @@ def _own(piece: Evidence, context: ClusterContext) -> Evidence | None:
 
 
 def _dated(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[Evidence]:
-    """Yield each statement once, and those of exported stores only if the time of export is known.
+    """Yield each statement once; statements from exported stores only if the time of export is
+    known.
 
     exportMetadata's statements on a broker count where its store cannot be copied.
     """

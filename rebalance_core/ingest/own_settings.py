@@ -78,7 +78,7 @@ def _refused(group: str, client_id: str, name: str, value: int) -> Finding:
 # How brokers notify members of changes (rocketmq.md §6.2).
 ALL_NOTICES, AT_ONCE = "notifyConsumerIdsChangedEnable", "realTimeNotifyConsumerChange"
 AROUND_START_MS = 10_000
-"""A broker prints its settings within this time of its start."""
+"""A broker prints its settings within this time of starting."""
 
 
 def notice_events(ordered: Iterable[ClusterEvidence], context: ClusterContext) -> Iterator[Event]:

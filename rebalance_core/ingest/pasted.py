@@ -154,8 +154,8 @@ def undressed(text: str) -> str:
 
 
 def answers_in(text: str) -> list[str]:
-    """Return the answers of mqadmin that a text holds one after the other, each with its command
-    line; the text itself where there is a single answer, or none.
+    """Return the consecutive mqadmin answers in a text, each with its command line, or the text
+    itself if it has at most one answer.
 
     >>> len(answers_in("#ClientId  #ClientAddr")), len(answers_in("#ClientId" + chr(10) + "#Index"))
     (1, 2)
@@ -445,8 +445,8 @@ def _is_of_client(results: Iterable[Fact | Unread]) -> bool:
 
 
 def _group_of_retries(topics: Iterable[str]) -> str:
-    """Return the group whose retry topic a group's list of queues has; empty: it has none, or also
-    retry topics of pops, whose names end in a topic's.
+    """Return the group whose retry topic is in a group's list of queues; empty if it has none, or
+    also retry topics of pops, whose names end in a topic's.
 
     >>> _group_of_retries(["%RETRY%g", "T"]), _group_of_retries(["%RETRY%g_T", "T"])
     ('g', '')

@@ -38,7 +38,7 @@ AnyPiece = TypeVar("AnyPiece", bound="Piece[str, Mapping[str, object]]")
 
 
 def with_values(piece: AnyPiece, values: Mapping[str, object]) -> AnyPiece:
-    """Return the piece with other values in fields that it has."""
+    """Return the piece with some of its fields replaced."""
     return replace(piece, values=cast("Any", {**piece.values, **values}))
 
 

@@ -139,7 +139,7 @@ class Key:
             ) from error
 
     def restore(self, text: str) -> str:
-        """Return a text on the copy, such as a finding, with the names that stood there."""
+        """Return text about the copy, such as a finding, with the original names."""
         back: dict[str, dict[str, str]] = {
             kind: {name: was for was, name in table.items()} for kind, table in vars(self).items()
         }
@@ -475,9 +475,7 @@ def _scan(text: str, pattern: re.Pattern[str], names: Names) -> None:
 
 
 def _scan_client(token: str, names: Names) -> None:
-    """Add a text that looks like a client id if an address or a client's host precedes its
-    ``@``.
-    """
+    """Add a string that looks like a client id if an address or client host precedes its ``@``."""
     if _known(token, names.client_ids)[1]:
         return
     host, _, rest = token.partition("@")
@@ -490,7 +488,7 @@ def _scan_client(token: str, names: Names) -> None:
 
 
 def open_text(path: Path, mode: str = "r") -> TextIOWrapper:
-    """Write a text file, packed or not; bytes that are not text come out as they went in."""
+    """Write a text file, compressed or not; bytes that are not text are written unchanged."""
     encoding, errors = "utf-8", "surrogateescape"
     if mode == "r":
         with path.open("rb") as file:
@@ -513,8 +511,8 @@ def redact_collection(folder: Path, output: Path, key_file: Path) -> dict[str, i
     Raises:
         InputRefused: no such collection.
         OutputExists: the output is not empty, or the key file is there.
-        UsageError: the key lies in one of the folders, or one folder in the other; or nothing can
-            be written.
+        UsageError: the key is inside one of the folders, one folder is inside the other, or nothing
+            can be written.
     """
     refuse_places(folder, output, key_file)
     collection = open_collection(folder)

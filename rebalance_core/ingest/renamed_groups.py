@@ -3,9 +3,9 @@ only in logs.
 
 A client id that ends with the nanosecond of its start belongs to one consumer, and a consumer to
 one group: where a broker logs the connection of such a client for one group, and lists it for
-another, both are names of one group. Any other id may be of several groups in one process: both are
-names of one group if brokers' stores have the dumps' name, no log has it, and the other name is
-only in logs. The logs are then read under the name of dumps, which stores have, too.
+another, both are names of one group. Any other id may belong to several groups in one process: both
+names refer to one group if the brokers' stores use the name in the dumps, no log does, and the
+other name is only in logs. The logs are then read under the name of dumps, which stores have, too.
 """
 
 import re

@@ -148,7 +148,7 @@ class DividedAlone:
 
     @property
     def since_ms(self) -> int:
-        """Return when it began, by the client's clock, epoch ms."""
+        """Return when it began, in epoch ms by the client's clock."""
         return self.since.at_ms or 0
 
 

@@ -82,7 +82,7 @@ FINDING_IDS = {
     "INGEST_COPY_DIFFERS": (
         "A copy of a file differs from the original; the file with the plain name is read."
     ),
-    "INGEST_NOT_UNDERSTOOD": "Few lines of a log are understood: it may be another file.",
+    "INGEST_NOT_UNDERSTOOD": "Few lines of a log are understood: it may be the wrong file.",
     "INGEST_NO_NAMESRV_LOG": "No name server's log was collected.",
     "INGEST_RELEASE_NOT_TOLD": "Clients of other languages do not send their release.",
     "INGEST_REQUEST_MODE_CHANGED": "A topic's request mode changed at a time that no file shows.",

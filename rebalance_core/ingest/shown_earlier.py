@@ -42,7 +42,8 @@ class ShownEarlier:
 def earlier_until(
     own: Collection[str], files: Iterable[Mapping[str, Any]], before: Iterable[Mapping[str, Any]]
 ) -> dict[str, int]:
-    """Return until when an earlier night had read each file, epoch milliseconds, by its name now.
+    """Return the time up to which an earlier night had read each file, in epoch milliseconds, by
+    the file's current name.
 
     Args:
         own: the names of the files in this night's collection.

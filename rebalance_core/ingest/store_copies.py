@@ -39,8 +39,8 @@ AnyEvidence = TypeVar("AnyEvidence", bound=Evidence)
 def without_repeats(pieces: Iterable[AnyEvidence]) -> list[AnyEvidence]:
     """Return the evidence without what an earlier file of the same log has stated already.
 
-    Facts that a file states twice stay twice. Two pieces of a log that were rotated share at most
-    the second of the rotation.
+    Facts that a file states twice stay twice. Two pieces of a rotated log share at most the second
+    in which it was rotated.
 
     Cost: linear; only facts within the time of both files are compared.
     """

@@ -73,8 +73,8 @@ class SetApart:
 def set_apart(
     collection: Collection, stats: Iterable[FileStats], pieces: Iterable[Evidence]
 ) -> SetApart:
-    """Leave out each file of another broker than the rest of its folder, each list of other
-    clients, and each answer about another group or client than its name states.
+    """Omit each file from a different broker than the rest of its folder, each list of other
+    clients, and each answer about a different group or client than its name states.
 
     Args:
         collection: the files.

@@ -172,8 +172,8 @@ def _broker_turns(rows: Iterable[Event]) -> tuple[int, ...]:
 def _client_ends(
     collection: Collection, stats: Iterable[FileStats], assumed: Assumptions
 ) -> dict[str, int]:
-    """Return by folder until when its clients' logs cover: their last line, and the pause that a
-    client which runs may make.
+    """Return for each folder the time up to which its clients' logs are evidence: their last line
+    plus the pause that a running client may make.
     """
     counted = {file_stats.name: file_stats for file_stats in stats}
     ends: dict[str, int] = {}
@@ -280,7 +280,9 @@ def _log_begins(collection: Collection, stats: Iterable[FileStats]) -> dict[str,
 
 
 def whole_refusals(stats: Iterable[FileStats]) -> dict[str, Unread]:
-    """Return by file the one row of ``rejected`` of each that was refused whole for one reason."""
+    """Return, by file, the single row of ``rejected`` for each file that was refused as a whole for
+    one reason.
+    """
     return {
         file_stats.name: Unread(
             file_stats.name,

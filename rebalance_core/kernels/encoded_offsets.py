@@ -46,7 +46,9 @@ class Observations:
         return Observations(*(getattr(self, field.name)[row] for field in fields(self)))
 
     def with_emptied(self, emptied: Observations) -> Observations:
-        """Return these rows with those of emptied queues, which take precedence at their moment."""
+        """Return these rows together with those for emptied queues, which take precedence at their
+        moment.
+        """
         if not len(emptied.group):
             return self
         rows = [

@@ -114,7 +114,7 @@ def build_epochs(
 ) -> Epochs:
     """Return one epoch for each instant that changes a group's state, from its first member on.
 
-    A change of a retry topic has the window of a change of routes, on the retry topic alone.
+    A change of a retry topic has the window of a route change, for the retry topic only.
     """
     route_ms = groups.route_ms
     last = _last_ordinals(events)

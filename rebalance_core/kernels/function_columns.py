@@ -66,7 +66,7 @@ def _is_list(kind: pa.DataType) -> bool:
 
 
 def numbers_of(name: str, column: pa.Array) -> pa.Int64Array:
-    """Return a column of integers, or of texts that hold integers.
+    """Return a column of integers, or of strings that contain integers.
 
     Raises:
         UsageError: The column has another type.

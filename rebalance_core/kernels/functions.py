@@ -205,7 +205,7 @@ def _java_order(row: Ints, *columns: pa.StringArray | Ints) -> tuple[Ints, Bools
 
 
 def _bytes_are_java_s(texts: pa.StringArray) -> bool:
-    """Return True if UTF-8 sorts the texts as UTF-16 does: no four-byte character, no null."""
+    """Return True if UTF-8 sorts the strings as UTF-16 does: no four-byte character, no null."""
     data = texts.buffers()[2]
     four = data is not None and bool((np.frombuffer(data, np.uint8) >= 0xF0).any())
     return texts.null_count == 0 and not four
@@ -223,7 +223,7 @@ def _compared(column: pa.StringArray | Ints) -> tuple[Any, Any]:
 
 
 def _one_by_one(asked: _Batch, dealt: Ints) -> tuple[Ints, list[Any]]:
-    """Allocate the remaining rows one at a time, with a reason where the strategy throws."""
+    """Allocate the remaining rows one at a time, with a reason if the strategy throws."""
     left = asked.reasons.none
     left[dealt] = False
     flat = asked.queues.take(np.flatnonzero(left[asked.queues.row]))

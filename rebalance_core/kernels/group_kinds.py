@@ -85,7 +85,7 @@ def divides(kinds: Ints) -> Bools:
 
 
 def rules_of(strategies: Iterable[AllocationStrategy]) -> list[PlaceRule]:
-    """Return the distinct rules of strategies by place."""
+    """Return the distinct rules of strategies, by position."""
     forms = (strategy.vectorised() for strategy in strategies)
     return list(dict.fromkeys(form.rule for form in forms if isinstance(form, ByPlace)))
 

@@ -197,7 +197,7 @@ def _words_of_others(
 
 
 def _with(column: pa.StringArray, rows: Ints, texts: Sequence[str]) -> pa.StringArray:
-    """Return the column with the texts of some rows replaced."""
+    """Return the column with the strings of some rows replaced."""
     chosen = np.zeros(len(column), np.bool_)
     chosen[rows] = True
     return pc.replace_with_mask(column, pa.array(chosen), pa.array(texts, pa.string()))
@@ -216,7 +216,7 @@ def read_groups(
     Args:
         table: consumer_groups with one row per group, null where the group has none.
         codes: the codes of the names in all columns.
-        words: the texts that codes stand for.
+        words: the strings that codes stand for.
         sets: receives the groups' subscriptions.
         retry: whether retry topics are included.
     """
@@ -273,7 +273,7 @@ def divided(
         tables: all input tables.
         group: the group number of each row of cluster_events.
         codes: the codes of the names in all columns.
-        words: the texts that codes stand for.
+        words: the strings that codes stand for.
         strategy_for: (strategy text, client version) -> strategy.
     """
     joins = np.flatnonzero(tables[EVENTS].equal("event_type", CONSUMER_JOIN))
@@ -347,7 +347,7 @@ def _refused(groups: Groups, of: Ints, encoded: Mapping[str, Ints], words: pa.St
         groups: all groups.
         of: the group of each join with such a strategy and the rebalance mode BROKER.
         encoded: codes of these members' own words.
-        words: the texts that codes stand for.
+        words: the strings that codes stand for.
     """
     refused = np.zeros(len(groups), np.bool_)
     texts = words.to_pylist()

@@ -15,8 +15,8 @@ class Part(NamedTuple):
     Attributes:
         number: From 0 on.
         parts: How many there are.
-        block: How many consecutive queues of a broker stay together: so many that the blocks of
-            no topic on a broker are more than the parts.
+        block: How many consecutive queues of a broker stay together: enough that no topic has more
+            blocks on a broker than there are parts.
     """
 
     number: int

@@ -152,7 +152,7 @@ def _state_rows(
     readable: Bools,
     channels: pa.ListArray,
 ) -> pa.RecordBatch:
-    """Return rows of stretches of cells from ``begin`` to before ``end``."""
+    """Return rows for runs of cells from ``begin`` up to, but excluding, ``end``."""
     queue = cells.queue[cells.segment[begin]]
     return table_rows(
         "queue_states",

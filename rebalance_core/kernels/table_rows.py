@@ -54,7 +54,7 @@ def plain_schema(table: str) -> pa.Schema:
 
 @cache
 def coded_schema(table: str) -> pa.Schema:
-    """Return the columns of a ledger table, with texts as `NAMES`."""
+    """Return the columns of a ledger table, with strings as `NAMES`."""
     return pa.schema(
         field.with_type(NAMES) if field.type == pa.string() else field
         for field in plain_schema(table)

@@ -60,7 +60,7 @@ class ClientProfile:
         starts_run: Modes whose start without a commit was run; None: all.
         reports_version: Whether the version that brokers print is the client's release. Otherwise
             it is one of RocketMQ's, the same in every release.
-        read: Attributes known only from the source code, which give bounds at best; all others were
+        read: Attributes known only from source code, which yield bounds at best; all others were
             tested.
     """
 
@@ -102,7 +102,7 @@ class ClientProfile:
 
     @property
     def notice_run(self) -> bool:
-        """Whether a test showed that a notice makes it run a pass."""
+        """Whether a test showed that a notice triggers a pass."""
         return self.notified and "notified" not in self.read
 
     def start_known(self, mode: str) -> bool:

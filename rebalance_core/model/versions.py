@@ -28,7 +28,7 @@ _STATED = re.compile(_NUMBERS + r"(?:[-_.]\w+)?")
 
 
 class Version(NamedTuple):
-    """A released version; compares numerically, also with plain tuples such as ``(5, 1, 1)``."""
+    """A released version; compares numerically, even with plain tuples such as ``(5, 1, 1)``."""
 
     major: int
     minor: int

@@ -23,8 +23,8 @@ _most = table_keys.number_that(lambda value: 0 <= value < inf, "from 0 up")
 class Expectation:
     """An ``[[expect]]`` table: the most that each figure of the matching groups may be.
 
-    Figures that simulated futures have count as their mean, or with ``percentile`` as what this
-    percentage of the futures does not exceed, by nearest rank.
+    Figures from simulated futures are judged by their mean or, with ``percentile``, by the value
+    that this percentage of the futures does not exceed (nearest rank).
 
     Attributes:
         number: which table of its file, from 1.
@@ -46,7 +46,7 @@ class Expectation:
 
     @property
     def limits(self) -> dict[str, float]:
-        """The most of each figure that it limits."""
+        """The maximum of each figure that it limits."""
         values = {name: getattr(self, name) for name in EXPECTED_FIGURES}
         return {name: value for name, value in values.items() if value is not None}
 
@@ -106,7 +106,7 @@ def refuse_unjudged(
         of_means: figures for which it computes only the mean.
 
     Raises:
-        UsageError: A pattern matches no group, or a figure is not computed; a line per mistake.
+        UsageError: A pattern matches no group, or a figure is not computed; one line per mistake.
     """
     mistakes: list[str] = []
     known = list(groups)

@@ -53,7 +53,7 @@ class Load:
         rates: topic -> messages a second; None: unknown.
         unread: messages that wait; None: unknown.
         capacity: messages a second that a member was seen to read while it fell behind; None: it
-            kept up, so that its limit did not show.
+            kept up, so its limit is unknown.
     """
 
     cluster: str
@@ -71,8 +71,9 @@ def size_of(load: Load, demand: Demand) -> dict[str, Any]:
 
     The members divide each topic evenly, as AVG does. The busiest of them must carry its queues
     while a member is missing, and while a broker is missing whose messages the others get. Each
-    must also read what waits, beside what comes in the outage, within the time to catch up. Queues
-    are doubled until that is possible without a member that has none but the spare.
+    must also read the waiting messages, in addition to those that arrive during the outage, within
+    the time to catch up. Queues are doubled until this is possible with no idle member other than
+    the spare.
 
     Args:
         load: the group's load.

@@ -75,7 +75,8 @@ class RocketMqStrategy(PlanningStrategy):
 
 
 def planning_strategy(text: str, *, version: str = registry.DEFAULT_VERSION) -> PlanningStrategy:
-    """Return the strategy of a text such as ``AVG`` or ``CONSISTENT_HASH_BOUNDED(epsilon=0.25)``.
+    """Return the strategy for a string such as ``AVG`` or
+    ``CONSISTENT_HASH_BOUNDED(epsilon=0.25)``.
 
     Args:
         text: A strategy text of RocketMQ's strategies (`parse_strategy`), or ``STICKY_BALANCED``,
@@ -107,7 +108,7 @@ def planning_strategy(text: str, *, version: str = registry.DEFAULT_VERSION) -> 
 
 
 def as_planning_strategy(strategy: Any) -> PlanningStrategy:
-    """Return a strategy of plans for a text, a strategy of RocketMQ or a custom object.
+    """Return a planning strategy for a string, a RocketMQ strategy or a custom object.
 
     Raises as above, and as `registry.register_strategy`.
     """

@@ -176,7 +176,7 @@ def member_of(
     rebalance_mode: str = CLIENT_REBALANCE,
     language: str | None = None,
 ) -> Member:
-    """Return a member with only what movement depends on, with a client of the newest version."""
+    """Return a member reduced to what movement depends on, with a client of the newest version."""
     version = GroupSettings().client_version
     topics = frozenset(topics)
     return Member(

@@ -34,7 +34,7 @@ class Backlog:
     """The messages that wait in a queue after a window without an owner.
 
     Attributes:
-        messages: How many waited at the end of the window.
+        messages: The number of messages waiting at the end of the window.
         catch_up_seconds: From then on until none waits; inf if the consumer is never fast enough.
     """
 
@@ -292,7 +292,7 @@ def queues_needed(
     """Return the fewest queues of a topic that leave no consumer idle and are even enough.
 
     Args:
-        consumers: How many there will be, 1 or more.
+        consumers: The resulting number, 1 or more.
         max_spread: Largest difference in queues between the most and least loaded consumer: 0 for
             exactly even; RocketMQ's even strategies never have more than 1.
         max_peak_ratio: Largest ratio of the busiest to the average, e.g. 1.1; None: any.

@@ -69,7 +69,7 @@ def words(value: Any) -> str:
 
 
 def texts(value: Any) -> tuple[str, ...]:
-    """Read a text or a list of texts."""
+    """Read a string or a list of strings."""
     items = [value] if isinstance(value, str) else value
     if not isinstance(items, list | tuple) or not items:
         raise ValueError('expected a string or a list of strings, e.g. ["a", "b"]')
@@ -111,7 +111,7 @@ def whole(low: int, high: int) -> ValueReader:
 
 
 def number_that(fits: Callable[[float], bool], valid: str) -> ValueReader:
-    """Return a reader of numbers that fit; ``valid`` states in words which do."""
+    """Return a reader that accepts only matching numbers; ``valid`` describes them in words."""
 
     def read(value: Any) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float) or not fits(value):

@@ -29,7 +29,7 @@ NEVER_MS = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """A scenario under a seed; without a scenario the baseline."""
+    """A scenario with a seed, or the baseline if there is no scenario."""
 
     scenario: Scenario | None
     seed: int
@@ -100,12 +100,12 @@ class Variants:
 
 
 def read_strategies(texts: Iterable[str], mistakes: list[str]) -> tuple[SweptStrategy, ...]:
-    """Return the distinct strategies of texts; ``recorded`` if there is no text.
+    """Return the distinct strategies for these strings; ``recorded`` if there are none.
 
     Args:
         texts: strategy texts, ``recorded``, ``POP(share_queue_num=N)``, or ``league`` for
             `LEAGUE_STRATEGIES`.
-        mistakes: receives a sentence for every invalid text.
+        mistakes: receives a sentence for every invalid string.
     """
     strategies: dict[SweptStrategy, None] = {}
     listed = (LEAGUE_STRATEGIES if text.strip() == LEAGUE else (text,) for text in texts)
@@ -221,7 +221,7 @@ class EditsByHistory:
     Attributes:
         histories: the plan's histories.
         ends: last event of each cluster, ms.
-        queues: how many each topic has, by cluster (`queues_in`), where an edit needs them.
+        queues: the number for each topic, by cluster (`queues_in`), if an edit needs them.
         proxies: the names that rows have, by cluster.
     """
 

@@ -111,8 +111,8 @@ class AuditResult:
         """Return the tables as they are written, with ``coverage``.
 
         Args:
-            findings_per_rule: how many findings of each rule are kept, open ones first, then by
-                severity.
+            findings_per_rule: maximum number of findings kept for each rule, open ones first, then
+                by severity.
         """
         rows: dict[str, Sequence[Mapping[str, object]]] = {
             "findings": capped(self.findings, findings_per_rule),
@@ -130,7 +130,7 @@ class AuditWritten:
     """An audit's findings and the tables that it wrote.
 
     Attributes:
-        result: all findings and verdicts, of which not all may be written.
+        result: all findings and verdicts, not all of which may be written.
         ledger: the written tables, including those of the audit.
     """
 

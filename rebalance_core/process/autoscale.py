@@ -347,7 +347,7 @@ def write_autoscale(
         output: The folder for the tables (`place_of`); none of them may exist in it.
         asked: The settings.
         limits: How many rows may be bad.
-        options: Which groups, and how many queues a topic may have.
+        options: The groups to process, and the maximum number of queues of a topic.
         before_writing: Called before the first table is written.
         warn: Receives a message about everything skipped.
         progress: Called with the number of replayed pieces, the number of all pieces, and the

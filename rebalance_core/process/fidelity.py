@@ -114,7 +114,7 @@ def write_fidelity(
         inputs: The input tables, in the form of the runtime.
         output: The folder for the tables (`place_of`); none of them may exist in it.
         logs: What the clients logged.
-        options: Which groups, how many futures, and the assumptions.
+        options: The groups to simulate, the number of futures, and the assumptions.
         limits: How many rows may be bad.
         before_writing: Called before the first table is written.
         warn: Receives a message about everything skipped.

@@ -37,7 +37,7 @@ _QUEUE_END = ("cluster", *_QUEUE, "observed_ms", "min_offset", "max_offset", "he
 
 
 def names_of(grouped: GroupedRows, begin: int, end: int) -> list[tuple[str, str]]:
-    """Return the cluster and name of each group of a range."""
+    """Return the cluster and name of each group in a range."""
     of_range = slice(begin, end)
     clusters, groups = grouped.clusters[of_range], grouped.groups[of_range]
     return list(zip(clusters.to_pylist(), groups.to_pylist(), strict=True))

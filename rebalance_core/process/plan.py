@@ -78,7 +78,7 @@ class PlanTask:
 
     Attributes:
         planned: The plan.
-        copies: How many tasks have the rows of a group, between which the histories are divided.
+        copies: The number of tasks that receive a group's rows and share its histories.
         progress: As in `PlanPass.rows`.
     """
 
@@ -170,8 +170,8 @@ def run_plan(
             exist in it.
         options: See `PlanConfig`.
         queue_rates: Rows of ``queue_rates`` (`read_queue_rates`); None if unknown.
-        before_writing: Called with the input's number of rows by table before the first table is
-            written, once it is clear that few enough rows are bad.
+        before_writing: Called with the number of input rows by table before the first table is
+            written, once it is certain that few enough rows are bad.
         warn: Receives a message for each input table with unknown columns, which are ignored.
         progress: As in `PlanPass.rows`; only in-process.
         runtime: Where the job runs.

@@ -136,7 +136,7 @@ def judged_rows(
 
 
 def expectation_rows(variants: Variants, groups: Sequence[Group], rows: Sequence[Row]) -> pa.Table:
-    """Return the table ``expectations``, including expectations that could not be judged.
+    """Return the table ``expectations``, including expectations that could not be evaluated.
 
     Args:
         variants: What was planned.

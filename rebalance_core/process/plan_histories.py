@@ -41,7 +41,7 @@ class HistoryTables:
         tables: Its input tables. Before the first edit, only the last commit of each queue is kept,
             because no counted step needs the others.
         first_ms: The first edit of each cluster.
-        warnings: Messages about edits of groups that could not be applied.
+        warnings: Messages about edits to groups that could not be applied.
     """
 
     tables: Mapping[str, pa.Table]
@@ -85,7 +85,7 @@ class Histories:
         return SharedCheckpoints({cluster: sorted(times) for cluster, times in cuts.items()})
 
     def warnings(self) -> set[str]:
-        """Return what edits of groups could not apply in any of the histories."""
+        """Return what edits to groups could not apply in any of the histories."""
         warnings: set[str] = set()
         for number in range(len(self)):
             warnings |= self.history(number).warnings

@@ -1,4 +1,4 @@
-"""Makes ``losses``: the effect of each single loss on each group, the worst first."""
+"""Makes ``losses``: the effect of each single loss on each group, worst first."""
 
 from __future__ import annotations
 

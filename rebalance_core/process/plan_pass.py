@@ -230,7 +230,7 @@ class PlanPass:
         variants: The variants to compute.
         edits: The edits of the histories.
         sweep: The sweep over all histories; its ``first_ms`` is not used.
-        group_pattern: SQL LIKE pattern of the selected groups; None for all.
+        group_pattern: SQL LIKE pattern for the selected groups; None for all.
         shown: (cluster, group) in ``plan_ownership``; None for all.
         rates: `last_rates` of queues; None if unknown.
     """

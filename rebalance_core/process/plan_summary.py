@@ -52,8 +52,8 @@ def of_variant(rows: pa.Table, variants: Variants, history: int, strategy: int) 
 def as_table(rows: pa.Table, table: Table) -> pa.Table:
     """Return the columns of a contract, in its order and types, in buffers of the right size.
 
-    Arrow's aggregates allocate buffers for 32,768 rows whatever they hold, so many small results
-    waiting to be written would take gigabytes.
+    Arrow's aggregates allocate buffers for 32,768 rows regardless of their contents, so many small
+    results waiting to be written would take gigabytes.
     """
     typed = rows.select(table.column_names).cast(table.arrow_schema())
     return typed.take(pa.array(np.arange(typed.num_rows)))

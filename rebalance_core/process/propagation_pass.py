@@ -64,7 +64,7 @@ class BucketGroups:
     def groups(
         self, bucket: int, tables: Mapping[str, pa.Table]
     ) -> Iterator[tuple[GroupHistory, list[queue_parts.Part]]]:
-        """Yield each group with the parts of its seeds to play here, as (number, of how many)."""
+        """Yield each group with the parts of its seeds to play here, as (number, total)."""
         pattern = None if self.wanted is None or self.sharing_groups else like_pattern(self.wanted)
         rows = fan_out(with_empty_events_if_missing(tables), pattern)
         divided, guests = self.giants.get(bucket, {}), self.guests.get(bucket, frozenset())
@@ -185,7 +185,7 @@ def play_futures(piece: GroupFutures) -> Sent:
 
 
 def add_up(parts: Iterable[Part], facts: PropagationFacts) -> TableRows:
-    """Add up the results of `play_futures`, as `Work`; its facts count ``propagation``."""
+    """Add up the results of `play_futures` as a `Work` whose facts count ``propagation`` rows."""
     for _, tables in parts:
         for name in (HANDOVERS.name, HOLDERS.name):
             for batch in tables[name].to_batches() if name in tables else ():

@@ -159,7 +159,7 @@ def queue_progress(tables: Mapping[str, pa.Table], topics: pa.Table) -> pa.Table
 
 
 def _of_each(of: Ints, some: Ints, wanted: Ints) -> tuple[Ints, Ints]:
-    """Return the rows with each wanted code, and the position of that code."""
+    """Return the rows with each requested code, and the position of that code."""
     some = some[np.argsort(of[some], kind="stable")]
     begin = of[some].searchsorted(wanted)
     counts = of[some].searchsorted(wanted, side="right") - begin
@@ -195,7 +195,7 @@ class _Queues:
 
         Args:
             queue: numbers of the queues.
-            topics: what groups read.
+            topics: the topics that groups read.
             groups: the code of each topic row's group.
         """
         named = self.columns(queue)
@@ -313,9 +313,9 @@ def _still(
     """Return when each commit last moved, and which commits do not move while messages wait.
 
     A standstill needs two observations of the same commit, and observations of the end that show
-    that messages arrived in between: the end was at the commit before, or two observations of it
-    differ. A commit below an earlier one is not a standstill, because a store copy that is older
-    than assumed looks the same.
+    that messages arrived in between: the end was at the commit before that, or two observations of
+    the end differ. A commit below an earlier one is not a standstill, because a store copy that is
+    older than assumed looks the same.
     """
     begin, after = commits
     same_ms, still = _unchanged_ms(commit, after), np.zeros(len(begin), np.bool_)
@@ -426,8 +426,8 @@ def _stored_ms(commit: _Seen, consumed_ms: Ints, end: _Seen, rows: int) -> Ints:
     """Return the earliest time at which the first message after each row's commit was stored.
 
     The message was stored no earlier than the one before it, which consumerProgress dates, and
-    later than every observation of the end that saw nothing beyond the commit. Where neither is
-    known, the result is the smallest number.
+    later than every observation in which the end was not beyond the commit. Where neither is known,
+    the result is the smallest number.
 
     Args:
         commit: the commits.

@@ -72,7 +72,7 @@ class FileShown:
     """The contents of a single file.
 
     Attributes:
-        record: how much of it was understood.
+        record: how much of the file was understood.
         error: the failure that an answer reports, if any.
         online: False if the broker answered that no member of the group is online.
         groups: the groups in it.

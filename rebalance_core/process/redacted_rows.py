@@ -14,11 +14,12 @@ _PLACE = re.compile(redact.PLACES_OF_CLIENTS)
 
 
 def redacted(rows: pa.RecordBatch, salt: str) -> pa.RecordBatch:
-    """Return the rows with pseudonyms for client ids and without connections and rejected texts.
+    """Return the rows with pseudonyms for client ids and without connections and the text of
+    rejected rows.
 
     Args:
         rows: the rows of any table; names may be encoded.
-        salt: the salt of the pseudonyms.
+        salt: the salt for the pseudonyms.
     """
     columns = [_redacted(name, rows[name], salt) for name in rows.schema.names]
     return pa.RecordBatch.from_arrays(columns, schema=rows.schema)

@@ -409,8 +409,8 @@ class LocalRuntime:
     """The `Runtime` of this process, in which a single task receives all rows.
 
     Attributes:
-        processes: How many processes play pieces of work; None for one per core, but no more than
-            there are pieces.
+        processes: The number of processes that play pieces of work; None for one per core, but no
+            more than there are pieces.
     """
 
     processes: int | None = None

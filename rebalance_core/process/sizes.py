@@ -57,7 +57,7 @@ def write_sizes(
         output: The folder for the tables (`place_of`); none of them may exist in it.
         demand: The demand to meet.
         limits: How many rows may be bad.
-        options: Which groups, and how many queues a topic may have.
+        options: The groups to process, and the maximum number of queues of a topic.
         before_writing: Called before the first table is written.
         warn: Receives a message about everything skipped.
         runtime: Where the job runs.

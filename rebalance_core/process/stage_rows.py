@@ -1,4 +1,4 @@
-"""How many rows the stages of a run took and made, for its record."""
+"""The number of rows that each stage of a run read and produced, for its record."""
 
 from __future__ import annotations
 

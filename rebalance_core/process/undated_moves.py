@@ -55,8 +55,8 @@ class UndatedMoves:
     The event of such a change has a single time, but it may have happened at any time between two
     observations: since the member list of the previous round, or since the brokers' logs ended if
     these record every join of the group. Without either, the period begins with the collection or
-    at `EVER_BEFORE_MS`. A member left after it joined. A member whose join no log records, but that
-    a dump lists or a line reports gone, joined before that dump or line.
+    at `EVER_BEFORE_MS`. A member left after it joined. If no log records a member's join, but a
+    dump lists it or a line reports that it left, it joined before that dump or line.
 
     During such a period, every move of the group may be part of the change, and an epoch within it
     may never have existed. For a topic, this applies to the moves of its queues and the epochs of

@@ -85,7 +85,9 @@ def _with_hashed_ids(runs: Mapping[str, AuditRun], tables: Mapping[str, pa.Table
 
 
 def _unlisted(runs: Mapping[str, AuditRun], tables: Mapping[str, pa.Table]) -> set[Group]:
-    """Return the groups whose members no broker listed and of which a log may lack the join."""
+    """Return the groups with members that no broker listed and whose joins may be missing from a
+    log.
+    """
     incomplete = {name for name, run in runs.items() if _has_gaps(run)}
     if not incomplete:
         return set()

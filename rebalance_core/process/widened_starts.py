@@ -30,7 +30,7 @@ Tables = Mapping[str, pa.Table]
 
 
 class WidenedStarts:
-    """Widens the bounds of starts that depend on assumptions or corrections of ingest.
+    """Widens the bounds of starts that depend on ingest's assumptions or corrections.
 
     A group whose ConsumeFromWhere was assumed is simulated under each setting, because a start
     without a commit is also the lower bound for later owners. Where the clock that dates dumps or
@@ -75,7 +75,7 @@ class WidenedStarts:
             yield name, _widen(name, rows, bounds[name]) if name in bounds else rows
 
     def _variants(self, tables: Tables) -> Iterator[tuple[Tables, bool]]:
-        """Yield the tables of the uncertain groups, in each state that they may have had.
+        """Yield the tables of the uncertain groups, for each state that they may have had.
 
         Each comes with whether observations are shifted in it.
         """

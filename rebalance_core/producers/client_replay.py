@@ -64,7 +64,7 @@ class ClientReplay:
 def replay_client(
     results: Sequence[Result], variant: Variant, *, detector: bool, slice_ms: int
 ) -> ClientReplay:
-    """Return the isolations that the results bring about, and the attempts by broker.
+    """Return the isolations caused by the results, and the attempts by broker.
 
     An attempt is *avoided* where the fault table, as it was when the attempt began, advised another
     broker, and the client uses another broker for the topic. Many of them: the client runs without

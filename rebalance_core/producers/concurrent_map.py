@@ -7,7 +7,7 @@ Key = TypeVar("Key")
 
 
 def java_hash(text: str) -> int:
-    """``String.hashCode`` as an unsigned 32-bit value: of UTF-16 code units.
+    """``String.hashCode`` of the UTF-16 code units, as an unsigned 32-bit value.
 
     >>> java_hash("broker-a")
     372697965

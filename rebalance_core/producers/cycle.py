@@ -31,7 +31,7 @@ class Cycle:
             queues: The publish list.
             may_choose: Whether a broker may be chosen; at least one may.
             skips: See the class.
-            idle_rounds: Rounds that each choice goes in vain before (no broker passes).
+            idle_rounds: Unsuccessful rounds before each choice (no broker passes).
         """
         self._size, self._skips, self._idle = len(queues), skips, idle_rounds * len(queues)
         open_places = [i for i, queue in enumerate(queues) if may_choose(queue.broker_name)]

@@ -1,4 +1,4 @@
-"""Distributions of the latency of a send, as far as they decide: from `SLOW_SEND_MS` on."""
+"""Distributions of send latency, as far as they matter: from `SLOW_SEND_MS` on."""
 
 import math
 from dataclasses import dataclass

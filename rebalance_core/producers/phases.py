@@ -32,7 +32,9 @@ class Behaviour:
         return self.errors + (1 - self.errors) * self.latency.slow_share
 
     def gap(self, u: float) -> int:
-        """Return how many requests pass before a special one: geometric, drawn from one number."""
+        """Return how many requests pass before a special one, a geometric draw from one random
+        number.
+        """
         share = self.remarkable_share
         if share <= 0:
             return NEVER

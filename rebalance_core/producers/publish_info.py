@@ -29,7 +29,7 @@ class PublishInfo:
         return self.queues[self.position()]
 
     def next_avoiding(self, last_broker: str | None) -> MessageQueue:
-        """Return the next queue on another broker; after a full round the plain next queue."""
+        """Return the next queue on another broker, or simply the next queue after a full round."""
         if last_broker is not None:
             for _ in self.queues:
                 queue = self.queues[self.position()]
@@ -38,7 +38,9 @@ class PublishInfo:
         return self.next_queue()
 
     def next_passing(self, filters: Sequence[BrokerFilter]) -> MessageQueue | None:
-        """Return the next queue that passes all filters; null after a vain full round (5.1.4+)."""
+        """Return the next queue that passes all filters; null after a full round without success
+        (5.1.4+).
+        """
         for _ in self.queues:
             queue = self.queues[self.position()]
             if all(passes(queue.broker_name) for passes in filters):

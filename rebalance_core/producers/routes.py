@@ -15,7 +15,7 @@ class RouteError(AllocationError):
 
 
 def publish_list(topic: str, route: TopicRoute) -> list[MessageQueue]:
-    """Return the publish list: what round robin walks, in its order. rocketmq.md §6.3, §9.3.
+    """Return the publish list, in the order in which round robin walks it. rocketmq.md §6.3, §9.3.
 
     An order configuration is used as written; a static topic has its logical queues; otherwise the
     list has the brokers in UTF-16 order with the WRITE bit and a master, queue ids ascending.
@@ -39,7 +39,7 @@ def publish_list(topic: str, route: TopicRoute) -> list[MessageQueue]:
 
 
 def is_order_topic(route: TopicRoute) -> bool:
-    """Return True if an order configuration decides: "" counts as none."""
+    """Return True if an order configuration applies: "" counts as none."""
     return bool(route.order_topic_conf)
 
 

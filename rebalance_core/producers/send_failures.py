@@ -28,7 +28,9 @@ class Reply(NamedTuple):
 
 
 def in_time(answer: Reply, timeout_ms: int, found_ms: int) -> Reply:
-    """Return what the client sees of an answer: a timeout hides it, noticed ``found_ms`` later."""
+    """Return the answer as the client sees it: a timeout hides it and is noticed ``found_ms``
+    later.
+    """
     late = answer.after_ms > timeout_ms and answer.kind not in SEND_FAILURES
     return Reply(TIMEOUT, found_ms) if late or answer.kind == TIMEOUT else answer
 

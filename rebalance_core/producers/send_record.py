@@ -13,7 +13,7 @@ RETRY_TIMES = 2  # DefaultMQProducer.retryTimesWhenSendFailed
 
 @dataclass(frozen=True, slots=True)
 class ProducerSettings:
-    """Settings of ``DefaultMQProducer`` that decide about retries; upstream's defaults."""
+    """Settings of ``DefaultMQProducer`` that control retries; upstream's defaults."""
 
     retry_times: int = RETRY_TIMES
     retry_another_broker_when_not_store_ok: bool = False

@@ -17,8 +17,8 @@ def tells_queues(consumer_type: str, version: str) -> bool:
     """Return True if the client's answer has the queues that it holds.
 
     ``consumerStatus`` prints the answer, and ``consumerProgress -s true`` takes the holders of
-    queues out of it: both show nothing of a client that does not report them. Lite pull consumers
-    report from 5.1.1 on, DefaultMQPullConsumer never does.
+    queues from it: neither shows anything about a client that does not report its queues. Lite pull
+    consumers report from 5.1.1 on, DefaultMQPullConsumer never does.
 
     >>> tells_queues("LITE_PULL", "4.9.4"), tells_queues("LITE_PULL", "5.1.4")
     (False, True)

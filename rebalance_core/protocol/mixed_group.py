@@ -128,7 +128,9 @@ class MixedGroup:
         }
 
     def alike_by(self) -> list[str]:
-        """Return the texts of `CANDIDATES` by which all divide these queues, and more, alike."""
+        """Return the texts of `CANDIDATES` under which all clients divide these queues, and more,
+        identically.
+        """
         more = {queue._replace(queue_id=number) for queue in self.queues for number in MORE_QUEUES}
         queues = sort_queues(more | {*self.queues})
         return [

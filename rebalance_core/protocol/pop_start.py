@@ -13,7 +13,7 @@ POP_MIN = "POP_MIN"
 POP_ZERO = "POP_ZERO"
 POP_LAST = "POP_LAST"
 POP_RULES = (STORED, POP_MIN, POP_ZERO, POP_LAST)
-"""What decides a start: the values of ``pop_starts.rule``."""
+"""What determines a start: the values of ``pop_starts.rule``."""
 
 POPS_FROM_MEMORY = (5, 1, 4)
 """ISSUE #7117: under MAX a queue whose entry 0 is in memory starts at 0."""

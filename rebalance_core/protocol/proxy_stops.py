@@ -5,8 +5,8 @@ message, and the broker delivers it again when the invisible time is over. What 
 acknowledge through another proxy, repeating the request each second.
 
 A proxy that stops in order (SIGTERM) refuses new calls, lets calls in progress finish, and after
-30 s gives what it believes its clients hold an invisible time of 1 s. That includes what clients
-acknowledged through another proxy meanwhile, so the last messages come again.
+30 s gives what it believes its clients hold an invisible time of 1 s. That includes messages that
+clients have acknowledged through another proxy meanwhile, so the last messages are redelivered.
 
 Upstream: ``ProcessQueueImpl.RECEIVING_FAILURE_BACKOFF_DELAY`` and
 ``ClientSessionImpl.REQUEST_OBSERVER_RENEW_BACKOFF_DELAY`` (rocketmq-clients, Java 5.2.0);
@@ -80,7 +80,7 @@ class ProxyStop:
 
     @property
     def repeated_by_ms(self) -> int:
-        """Time after the stop by which a message comes again that was delivered shortly before it.
+        """How long after the stop a message delivered shortly before it may be redelivered.
 
         After a kill those messages whose acknowledgement does not arrive while they are invisible;
         after a stop in order also some that were acknowledged.

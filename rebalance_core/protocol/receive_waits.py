@@ -28,7 +28,7 @@ MIN_AWAIT_MS, MAX_AWAIT_MS = 5_000, 20_000
 no shorter and no longer, whatever the client asks for."""
 
 NEARLY_ALL = 0.99
-"""The share of messages whose wait is stated beside the longest."""
+"""The share of messages whose wait is reported along with the longest wait."""
 
 
 class Turns(Enum):
@@ -68,7 +68,8 @@ class ReceiveWait:
 
     @property
     def is_bounded(self) -> bool:
-        """Return False if chance decides when the broker is asked: no wait is the longest.
+        """Return False if it is a matter of chance when the broker is queried: the wait has no
+        upper bound.
 
         >>> ReceiveWait(4, 4).is_bounded, ReceiveWait(4, 4, turns=Turns.RANDOM_QUEUES).is_bounded
         (True, False)
@@ -77,8 +78,8 @@ class ReceiveWait:
 
     @property
     def effective_turns(self) -> Turns:
-        """Return `Turns.IN_TURN` if chance has nothing to decide: between queues of one broker, or
-        with one topic.
+        """Return `Turns.IN_TURN` if chance plays no role: between queues of one broker, or with one
+        topic.
 
         >>> ReceiveWait(4, 0, topics=3, turns=Turns.RANDOM_QUEUES).effective_turns.name
         'IN_TURN'
@@ -112,7 +113,8 @@ class ReceiveWait:
         return max(0, ceil((between - self.calls + 1) / self.calls))
 
     def longest_ms(self, await_ms: int = MAX_AWAIT_MS) -> int | None:
-        """Return the longest wait if every call waits ``await_ms`` in vain; None if unbounded.
+        """Return the longest wait if every call waits ``await_ms`` without a message; None if
+        unbounded.
 
         Traffic at the other brokers ends calls early, so that the wait is shorter. Time that the
         application spends between two calls comes on top. In a round the broker is asked once for
@@ -206,7 +208,9 @@ class ReceiveWait:
 
 
 def _binomial(trials: int, hits: int, chance: float) -> float:
-    """Return the probability of so many hits; by logarithms, as trials may be thousands."""
+    """Return the probability of this many hits, using logarithms because there may be thousands of
+    trials.
+    """
     ways = lgamma(trials + 1) - lgamma(hits + 1) - lgamma(trials - hits + 1)
     return exp(ways + hits * log(chance) + (trials - hits) * log1p(-chance))
 
@@ -243,8 +247,8 @@ class GroupWait:
 
     @property
     def empty_calls(self) -> int | None:
-        """Return the calls after which the first of the clients has asked the broker; None if
-        chance decides for all of them.
+        """Return the calls after which the first of the clients has queried the broker, or None if
+        this depends on chance for all of them.
 
         >>> group_wait({"a": 4, "b": 4}, "a", {"x": "PYTHON", "y": "JAVA"}).empty_calls
         4

@@ -44,7 +44,9 @@ class MemberStrategy(NamedTuple):
 
     @property
     def share_known(self) -> bool:
-        """Return False if no run has its client with the strategy, or its host decides."""
+        """Return False if its client was never run with the strategy, or if the result depends on
+        its host.
+        """
         return self.profile.share_known(self.text)
 
     @property

@@ -93,7 +93,7 @@ def queue_of(row: Row) -> MessageQueue:
 
 
 def _owner_errors(instant: Instant) -> Iterator[str]:
-    """Check that a queue has either an owner or none, and that its holders are live processes."""
+    """Check that a queue has an owner or no owner, and that its holders are live processes."""
     processes = instant.processes
     for queue, holders in instant.holders.items():
         if None in holders and len(holders) > 1:

@@ -253,7 +253,7 @@ class GroupState:
         }
 
     def lockless_brokers(self) -> frozenset[str]:
-        """Return the brokers of an orderly group's queues whose locks no process grants."""
+        """Return the brokers of an orderly group's queues on which no process grants locks."""
         settings = self.settings
         if not (self.routes.lockless and settings.ordered and settings.consumer_type == PUSH):
             return frozenset()

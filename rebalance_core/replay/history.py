@@ -209,10 +209,10 @@ def replay_events(
     The start of epochs, and what members see in them, do not depend on the holders.
 
     Args:
-        history: the group's.
+        history: the group's history.
         settled: called with the group's view and its result for the previous view.
-        include_retry_topics: retry topics are topics of the group.
-        strategy_override: the strategy of all members, instead of their own.
+        include_retry_topics: whether retry topics count as topics of the group.
+        strategy_override: a strategy for all members, instead of their own.
     """
     state = GroupState(
         history.consumer_group, history.settings, include_retry_topics, strategy_override
@@ -269,7 +269,9 @@ def replay_events(
 
 
 class _Windows:
-    """The latest moments at which members may act on events so far, by their timers' intervals."""
+    """The latest moments at which members may react to the events so far, given their timers'
+    intervals.
+    """
 
     def __init__(self, history: GroupHistory) -> None:
         self._settings, joins = history.settings, events.CONSUMER_JOIN
@@ -343,7 +345,7 @@ class _Windows:
         return LatestOf(self._timers, {each: self._until(each) for each in timers})
 
     def prolonged(self, epoch: Epoch, at_ms: int, masters: Iterable[Event]) -> Epoch:
-        """Return the epoch with its open windows extended to that of the events."""
+        """Return the epoch with its open windows extended to the window of the events."""
 
         def longer(latest: tuple[int, int], numbers: Iterable[int]) -> tuple[int, int]:
             kinds = [self._intervals[number] for number in numbers]

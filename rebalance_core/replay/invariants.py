@@ -34,8 +34,8 @@ def check_ledger(tables: Mapping[str, Sequence[Row]]) -> list[str]:
             required, others (``rejected``) are ignored.
 
     Returns:
-        A sentence per violation. Rows without required columns, and epochs that are not numbered
-        0, 1, 2 … hide further violations, because the rest cannot be looked up by them.
+        A sentence per violation. Rows that lack required columns, and epochs that are not numbered
+        0, 1, 2 …, hide further violations, because other rows cannot be looked up by them.
 
     Cost: rows + epochs x (queues + members) of each group.
     """

@@ -17,7 +17,7 @@ ProcessKey: TypeAlias = tuple[str, str | None]
 """(client_id, channel_id): a process as the brokers see it."""
 
 Traits: TypeAlias = frozenset[tuple[str, object]]
-"""The attributes that, except for its client id, decide a member's queues."""
+"""The attributes, besides the client id, that determine a member's queues."""
 
 _TRAITS = (
     "subscriptions",

@@ -17,8 +17,8 @@ class PopReach:
     """Queues from which a process, or all processes of a client id, may take messages.
 
     Attributes:
-        entries: Queues as answers name them, `WHOLE_BROKER` for all of a broker; never both that
-            and single queues of the broker.
+        entries: Queues as named in answers, `WHOLE_BROKER` for all of a broker; never both for the
+            same broker.
         queues: The readable queues among them.
     """
 

@@ -1,4 +1,4 @@
-"""The match of clients and queues of a shared topic, per epoch."""
+"""The assignment of clients to queues of a shared topic, per epoch."""
 
 from collections import Counter
 from typing import Any

@@ -203,7 +203,7 @@ class PullStarts:
         return StartOffset(start_offset.LOCAL_STORE, values[-1], min(values), max(values))
 
     def _decided_by(self, change: OwnerChange, start: StartOffset) -> CommittedOffset | None:
-        """Return the newest earlier commit: the client's own where its local store decides."""
+        """Return the newest earlier commit: the client's own if its local store applies."""
         if start.rule == start_offset.LOCAL_STORE:
             return self._commits.newest(change.queue, change.earliest_ms, change.client_id)
         return self._stored.newest(change.queue, change.earliest_ms)
@@ -262,7 +262,7 @@ class PullStarts:
         """Return the lowest offset at which the owner can have begun to read, its first pull
         corrected.
 
-        An observation older than the commit does not limit it.
+        An observation older than the commit does not bound it.
         """
         stored = self._decided_by(change, start)
         seen = self._offsets.newest(change.queue, change.earliest_ms)

@@ -83,12 +83,12 @@ def settle(
     ends what it popped, and vice versa (``RebalanceImpl.updateMessageQueueAssignment``). New
     members have nothing to keep.
 
-    A queue whose order lock no broker grants stays with its holder, and has no new owner.
+    If no broker grants a queue's order lock, the queue stays with its holder and gets no new owner.
 
     A member whose subscriptions are unknown counts for every topic. Its retry topic apart, its
     shares of topics that others subscribe are ``unsure``, and it freezes none of them. So are all
-    queues that a member with unknown rules may hold. Where a rule decides that is known from source
-    code only, a member keeps the queues that it holds either way; the rest is ``doubtful``.
+    queues that a member with unknown rules may hold. If a rule known only from source code applies,
+    a member keeps the queues that it holds either way; the rest is ``doubtful``.
 
     A topic is divided once for all members that divide it alike, and members with equal holdings
     and shares run one pass together. Cost: O(members), and a pass of each that has or gets queues.
@@ -267,7 +267,7 @@ def _with_locks(
     held: frozenset[MessageQueue],
     uncertain: UncertainHoldings,
 ) -> Sequence[MessageQueue] | None:
-    """Return the share without new queues whose order lock no broker grants.
+    """Return the share without new queues for which no broker grants the order lock.
 
     Whether a client asks for the lock may be doubtful.
     """

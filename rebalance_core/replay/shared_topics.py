@@ -28,7 +28,7 @@ class SharedTopic:
 def shared_topics(
     members: Iterable[Member], pop_shares: Mapping[str, int], settings: GroupSettings
 ) -> dict[str, int | None]:
-    """Return the topics that some member pops, in Java order, with `SharedTopic.share_queue_num`.
+    """Return the topics that some member pops, in Java's order, with `SharedTopic.share_queue_num`.
 
     Args:
         members: the live members.

@@ -59,7 +59,7 @@ def zero(rule: str) -> StartOffset:
 def uncommitted_start(
     history: GroupHistory, offsets: QueueOffsets, change: OwnerChange, member: Member
 ) -> StartOffset:
-    """Return where a member starts on a queue that no client of the group ever committed.
+    """Return where a member starts on a queue for which the group never committed an offset.
 
     The newest observation before the change decides the rule; the bounds cover the broker's
     possible answers from then until the first observation after the window.

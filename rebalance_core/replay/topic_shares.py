@@ -28,9 +28,7 @@ StrategyKey: TypeAlias = tuple[str, str]
 
 
 def strategy_key(member: Member) -> StrategyKey:
-    """Return the key of a member's strategy: its text and, for the hash of 4.9, the client
-    version.
-    """
+    """Return the key of a member's strategy: its text and, for the 4.9 hash, the client version."""
     return member.strategy, member.rules_version
 
 
@@ -172,7 +170,7 @@ class TopicAllocations:
     def pulled(self, kind: Kind, topic: str, queues: Sequence[MessageQueue]) -> TopicAllocation:
         """Return the allocation of a topic among members of a kind by their strategy.
 
-        Clients whose strategies answer an empty argument with nothing release the topic.
+        Clients whose strategies return nothing for an empty argument release the topic.
         """
         member, profile = kind.example, kind.example.profile
         strategy = self._strategies[strategy_key(member)]

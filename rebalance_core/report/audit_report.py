@@ -218,8 +218,9 @@ class FilesOfStatus:
 
     Attributes:
         status: READ …
-        count: how many files have it, shown or not.
-        files: the first files, those with a reason before others, then by name.
+        count: the number of files with this status, shown or not.
+        files: the first
+        files: those with a reason first, then by name.
     """
 
     status: str

@@ -1,4 +1,4 @@
-"""The table of all groups, the worst first, which answers whether a given group is all right."""
+"""The table of all groups, worst first, which shows whether a given group is healthy."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -57,7 +57,7 @@ ROW, TOPIC_ROW = 17, 21
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How wide a drawing is, and what of it the names of queues take.
+    """The width of a drawing, and the part taken by the names of queues.
 
     Attributes:
         name: its class in the page, which shows one layout at a time.

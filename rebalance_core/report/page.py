@@ -139,7 +139,7 @@ class RuleSection:
 
     @property
     def opened(self) -> tuple[PageItem, ...]:
-        """Return the items that are open without a click."""
+        """Return the items that are expanded by default."""
         return self.items[:OPEN_FINDINGS]
 
     @property

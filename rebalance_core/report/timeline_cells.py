@@ -75,7 +75,7 @@ def places(
 
 
 def cells_of(rows: Sequence[TimelineRow], axis: Axis, most: int = MOST_CELLS) -> list[list[Cell]]:
-    """Return the cells of each row, if possible at most so many in all."""
+    """Return the cells of each row, at most this many in total if possible."""
     for crowd in CROWD_PX:
         drawn = [row_cells(row.history, axis, crowd) for row in rows]
         if sum(map(len, drawn)) <= most:

@@ -26,7 +26,7 @@ _TYPES = ("a string", "an integer", "a string")
 
 
 class FramedLines:
-    """A folder of files whose lines are rows; also a file in it (`storage.files_to_read`).
+    """A folder of files whose lines are rows, or a file in it (`storage.files_to_read`).
 
     Attributes:
         url: A name for messages.

@@ -187,7 +187,8 @@ def allocate_by_group(frame: DataFrame, strategy: Any) -> DataFrame:
     """Return the owners of every queue of every group and epoch, with a row per owner.
 
     Each topic is allocated separately, as clients do. A topic whose strategy throws, or whose
-    queues or clients are not all known, has no rows; a text that is not a strategy fails the query.
+    queues or clients are not all known, has no rows; a string that is not a strategy fails the
+    query.
 
     Args:
         frame: A row per (cluster, consumer_group, epoch), with ``queues`` and ``client_ids`` as in

@@ -146,7 +146,7 @@ class HadoopPlace:
             return sorted(found)
 
     def head(self, size: int) -> bytes:
-        """Return the first bytes of a file, at most so many."""
+        """Return the first bytes of a file, up to this number."""
         with self._opened(0) as file:
             return file.read(size) or b""
 

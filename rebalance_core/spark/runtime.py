@@ -56,7 +56,7 @@ class TaskRows:
     Attributes:
         frame: The input of the tasks.
         parts: Reads it in a task.
-        units: How many work units it has, for a description; empty for rows in any order.
+        units: The number of its work units, for a description; empty for rows in any order.
     """
 
     frame: DataFrame

@@ -122,7 +122,7 @@ def _with_floats(kind: pa.DataType) -> pa.DataType:
 
 
 def _numbers(name: str, column: pd.Series) -> pa.Array:
-    """Return a column of integers, or of texts of integers, which pandas does not round."""
+    """Return a column of integers, or of integers as strings, which pandas does not round."""
     if column.dtype.kind == "f" and bool((column.abs() >= EXACT).any()):
         raise UsageError(
             f"{name}: pandas rounds whole numbers of 2^53 and above beside nulls; cast the column "

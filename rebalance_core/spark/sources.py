@@ -135,7 +135,7 @@ class Source:
     Attributes:
         table: The contract.
         frame: The raw input: lines of text, columns of any types, or numbers of shares of files.
-        read: Turns a task's part of it into rows.
+        read: Turns a task's part into rows.
         extras: Unknown columns in a header or schema, sorted; None if only `read` finds them.
         about_rows: The approximate number of rows, judging by file sizes; None if unknown.
     """

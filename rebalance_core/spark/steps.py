@@ -178,7 +178,7 @@ def epochs(events: DataFrame, consumer_groups: DataFrame | None = None) -> DataF
 
 
 def ownership(epochs: DataFrame) -> DataFrame:
-    """Return who owns which queue from which epoch to which; lazy.
+    """Return, lazily, who owns which queue from which epoch to which.
 
     Args:
         epochs: ``cluster``, ``consumer_group``, ``epoch``, ``events`` and ``settings`` of `epochs`,

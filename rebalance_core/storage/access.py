@@ -26,7 +26,8 @@ sees it.
 
 
 CONNECT_SECONDS, REQUEST_SECONDS, ATTEMPTS = 3.0, 10.0, 3
-"""How long a store may be silent, and how often it is asked: a dead store shows in half a minute.
+"""How long a store may stay silent, and how often requests are retried: a dead store is detected
+within half a minute.
 
 pyarrow's own 1 and 3 s are short for a store that completes the upload of a large file.
 """

@@ -36,7 +36,7 @@ class FolderToRead(FileToRead, Protocol):
         """Return `url` as messages show it, without a password."""
 
     def head(self, size: int) -> bytes:
-        """Return the first bytes of the file, at most so many."""
+        """Return the first bytes of the file, up to this number."""
 
     def sizes(self) -> list[tuple[str, int]]:
         """Return path below this folder and bytes of every file in it, sorted."""

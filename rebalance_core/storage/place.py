@@ -136,7 +136,7 @@ class Place:
         return cast("BinaryIO", BufferedReader(opened, _READ_BYTES))
 
     def head(self, size: int) -> bytes:
-        """Return the first bytes of a file, at most so many."""
+        """Return the first bytes of a file, up to this number."""
         with self.file_system.open_input_file(self.path) as file:
             return bytes(file.read(size))
 
@@ -238,7 +238,7 @@ class LocalPlace(Place):
         return opened
 
     def head(self, size: int) -> bytes:
-        """Return the first bytes of a file, at most so many."""
+        """Return the first bytes of a file, up to this number."""
         with self.open() as file:
             return file.read(size)
 

@@ -131,7 +131,7 @@ def refuse_unfinished(folder: Folder, record: Record | None) -> None:
 
 
 def refuse_unreadable(record: Record | None, where: str, contract_version: int) -> None:
-    """Raise `InputRefused` unless this library can read the tables the record stands beside.
+    """Raise `InputRefused` unless this library can read the tables that the record describes.
 
     Args:
         record: the parsed record; None where there is none of ours.

@@ -1,4 +1,4 @@
-"""RocketMQ's allocation strategies: one literal port per file, made by name or from a text.
+"""RocketMQ's allocation strategies: one literal port per file, created by name or from a string.
 
 Begin with `spi`, then `averagely`; `registry` lists the names, `texts` reads the texts,
 `group_allocation` allocates for a whole group. All that depends on a strategy is in its file. May

@@ -126,9 +126,9 @@ def keep(kind: str, name: str, source: Any, allowed: Collection[str] | None = No
         allowed: Packages that ``module:attribute`` may come from; see `plugin_modules.find_object`.
 
     Raises:
-        UsageError: The name is invalid in a text; the object may not be imported, cannot be
-            imported or made, lacks a method, returns another type, or gives different answers to
-            the same question.
+        UsageError: The name is not valid in strategy text; the object may not be imported, cannot
+            be imported or made, lacks a method, returns another type, or gives different answers to
+            the same call.
     """
     if not name or not _NOT_IN_NAMES.isdisjoint(name):
         raise UsageError(f"{kind}: {name!r} is not a valid name; use a word without ( ) , = | %")

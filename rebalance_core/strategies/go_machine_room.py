@@ -57,7 +57,7 @@ class GoMachineRoom(AllocationStrategy):
         """Return the slice at the member's place, and a queue of the remainder.
 
         Raises:
-            AllocationError: The slice ends beyond the queues: Go panics.
+            AllocationError: The slice extends beyond the queues: Go panics.
         """
         if not client_id or client_id not in client_ids:
             return []

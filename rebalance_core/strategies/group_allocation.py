@@ -13,13 +13,14 @@ def allocate_group(
     """Return the owners of every queue when all members use ``strategy`` and see the same group.
 
     Sorts both arguments as the client does and asks once for every distinct member. Keys are the
-    queues in RocketMQ's order, then, also in that order, queues in the strategy's answers that are
-    not in ``queues`` (CONFIG may list missing queues and other topics). Owners are in Java's order,
-    each once, however many processes share its id; () is no owner. ``strategy`` is a text, a result
-    of `make_strategy`, or a custom object (`register_strategy`).
+    queues in RocketMQ's order, followed, in the same order, by queues in the strategy's answers
+    that are not in ``queues`` (CONFIG may list missing queues and other topics). Owners are in
+    Java's order, each once, however many processes share its id; () is no owner. ``strategy`` is a
+    string, a result of `make_strategy`, or a custom object (`register_strategy`).
 
     Raises:
-        AllocationError: A member's allocation throws upstream (of several: the first asked).
+        AllocationError: A member's allocation throws upstream (if several do, the first one
+        queried).
 
     >>> from rebalance_core.strategies.averagely import Averagely
     >>> queues = [MessageQueue("T", "broker-a", i) for i in (0, 1)]

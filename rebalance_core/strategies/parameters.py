@@ -1,7 +1,7 @@
 """Parameters of strategies: how values are checked, and their form in a strategy text.
 
-Invalid values raise `UsageError`. ``%XX`` escapes represent characters that a value in a text must
-not contain.
+Invalid values raise `UsageError`. ``%XX`` escapes represent characters that a value in strategy
+text must not contain.
 """
 
 import re

@@ -208,7 +208,7 @@ def _one(name: str, asked: Question, share: int) -> Formula:
 
 
 def _steps_to(entry: int | None, index: int, client_ids: Sequence[str], most: int) -> int:
-    """Return the distance in cidAll from the client to the id whose share has the queue.
+    """Return the distance in cidAll from the client to the id whose share contains the queue.
 
     An id at several positions of cidAll has its first position's share at each.
     """

@@ -139,7 +139,7 @@ def name_of_class(java_class: str) -> str | None:
 
 
 def register_strategy(name: str, strategy: Any) -> None:
-    """Register a custom strategy for all texts parsed here; a later registration replaces it.
+    """Register a custom strategy for all strings parsed here; a later registration replaces it.
 
     Args:
         name: As in files: the class in ``consumerStatus``, or the result of ``getName()`` in a
@@ -155,7 +155,7 @@ def register_strategy(name: str, strategy: Any) -> None:
 
 
 def register_hash_function(name: str, function: Any) -> None:
-    """Register a function from a text to an integer as a ``hash_function`` of CONSISTENT_HASH.
+    """Register a function from a string to an integer as a ``hash_function`` of CONSISTENT_HASH.
 
     Arguments and errors as in `register_strategy`.
     """
@@ -165,7 +165,7 @@ def register_hash_function(name: str, function: Any) -> None:
 def register_room_resolver(name: str, resolver: Any) -> None:
     """Register an object as a ``room_resolver`` of MACHINE_ROOM_NEARBY.
 
-    It has ``broker_room(queue)`` and ``client_room(client_id)``, which return a text or None.
+    It has ``broker_room(queue)`` and ``client_room(client_id)``, which return a string or None.
     Arguments and errors as in `register_strategy`.
     """
     register(custom.ROOM_RESOLVERS, name, resolver)

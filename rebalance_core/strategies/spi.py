@@ -1,6 +1,4 @@
-"""The interface of strategies: a frozen value with a name, a text and one question; and its
-checks.
-"""
+"""The interface of strategies: a frozen value with a name, a text and a method, and its checks."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -149,7 +147,7 @@ def is_member(
     """Return True if the client may allocate, False if it is not listed (upstream: an empty list).
 
     All strategies except CONFIG share these checks: ``AbstractAllocateMessageQueueStrategy.check``
-    (4.9.4 and later; before, each class has the same checks). rocketmq.md §2.1.
+    (4.9.4 and later; in earlier versions, each class has the same checks). rocketmq.md §2.1.
 
     Args:
         client_id: The asking client.

@@ -1,4 +1,4 @@
-"""Strategy texts such as ``CONSISTENT_HASH(virtual_nodes=10)``, and objects in their place."""
+"""Strategy strings such as ``CONSISTENT_HASH(virtual_nodes=10)``, and objects that replace them."""
 
 from collections.abc import Mapping
 from functools import cache, lru_cache
@@ -23,7 +23,7 @@ _OURS = f"{__name__.partition('.')[0]}."
 
 
 def parse_strategy(text: str, *, version: str = DEFAULT_VERSION) -> AllocationStrategy:
-    """Return the strategy of a text such as ``CONSISTENT_HASH(virtual_nodes=10)``.
+    """Return the strategy for a string such as ``CONSISTENT_HASH(virtual_nodes=10)``.
 
     Spaces around names, keys and values do not count. ``% | , : ( ) =`` inside a value are %XX
     escapes (any %XX is valid). ``parse_strategy(str(s), version=v) == s`` for every strategy made
@@ -42,7 +42,7 @@ def parse_strategy(text: str, *, version: str = DEFAULT_VERSION) -> AllocationSt
 
 @lru_cache(maxsize=1024)
 def _parsed(text: str, version: str, plugins: Any) -> AllocationStrategy:
-    """Return the strategy of a text while names refer to these ``plugins``."""
+    """Return the strategy for a string, with names resolved among these ``plugins``."""
     name, parenthesis, rest = text.strip(" ").partition("(")
     name = name.strip(" ")
     if parenthesis and not rest.endswith(")"):
@@ -84,7 +84,7 @@ def read_settings(
 
 
 def settings_of(text: str, body: str) -> list[tuple[str, str]]:
-    """Return the (key, still escaped value) pairs of a text's body, each key once.
+    """Return the (key, still escaped value) pairs of a strategy text's body, each key once.
 
     Raises:
         UsageError: A part between commas is not key=value, or a key is repeated.
@@ -105,7 +105,7 @@ def settings_of(text: str, body: str) -> list[tuple[str, str]]:
 
 
 def as_strategy(strategy: Any, version: str = DEFAULT_VERSION) -> AllocationStrategy:
-    """Return a strategy for a text, a custom object, which is registered by its name, or a
+    """Return a strategy for a string, a custom object (which is registered by its name) or a
     strategy.
 
     Raises:
@@ -132,7 +132,7 @@ def own_strategy(profile: ClientProfile, text: str) -> str:
     """Return the strategy text by which a member divides in a group with this text.
 
     The text is unchanged for a strategy that the client shares with Java. Raises `UsageError` for a
-    text that does not parse.
+    string that does not parse.
 
     >>> from rebalance_core.model.clients import profile_of
     >>> own_strategy(profile_of("GO"), "CONSISTENT_HASH(virtual_nodes=10)")

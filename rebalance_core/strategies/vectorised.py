@@ -1,4 +1,5 @@
-"""Forms in which strategies divide many groups at once; `kernels` has an algorithm for each.
+"""Forms in which strategies divide queues for many groups at once; `kernels` has an algorithm for
+each.
 
 A form states what distinguishes the strategy from others of its kind: the kernels combine members,
 queues and epochs. Functions of numbers take plain numbers, or arrays of equal length.

@@ -68,7 +68,9 @@ def group_events(plan: FleetPlan, number: int) -> Iterator[list[Row]]:
 
 
 def _plan_day(life: MemberLife, day: int) -> None:
-    """Schedule a day's incidents; drawn at midnight, so that later days change nothing."""
+    """Schedule a day's incidents; they are drawn at midnight, so that later days do not affect
+    them.
+    """
     group, draws = life.group, life.draws
     if group.batch_hour is not None:
         _plan_batch(life, group.batch_hour)

@@ -68,7 +68,7 @@ def away_ms(cluster: Cluster, outages: Sequence[Downtime], at_ms: Longs) -> Long
 
 
 def messages(per_kilosecond: Longs, flow_ms: Longs) -> Longs:
-    """Return the number of messages in that much flow, below 2^63; a negative flow has none.
+    """Return the number of messages in an amount of flow, below 2^63; a negative flow has none.
 
     Args:
         per_kilosecond: messages in 1,000 s of a mean hour.

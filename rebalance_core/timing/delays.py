@@ -90,7 +90,7 @@ def longest_lead_us(brokers: int, options: ClockOptions) -> int:
     """Return the longest time from a registration to its join.
 
     Args:
-        brokers: how many the client registers with.
+        brokers: the number of brokers that the client registers with.
         options: supply the round trip and the fit; of the fitted steps, one takes the maximum and
             the others take 1.6 times the mean.
     """

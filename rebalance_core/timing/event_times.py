@@ -45,7 +45,7 @@ class EventTimes(BrokerRequests):
         return moment.event_us + all_below(draws, SECOND_US)
 
     def states_us(self, lifetime: ProcessLifetime) -> list[Times]:
-        """Return (S,) the begin of each state of a lifetime, in ascending order."""
+        """Return (S,) the start of each state of a lifetime, in ascending order."""
         since = [self.joined[lifetime.index]]
         for moment, _ in lifetime.states[1:]:
             since.append(np.maximum(since[-1], self.true_us(moment)))

@@ -140,7 +140,7 @@ def _kind_fit(kind: str, nights: Sequence[Sequence[float]]) -> KindFit:
 
 
 def delay_of(samples: Sequence[float]) -> Delay:
-    """Return the quantile function of two or more samples, in ms, from the least to the largest.
+    """Return the quantile function of two or more samples, in ms, from the smallest to the largest.
 
     It is linear between neighbouring samples. Of more than 1,024 samples it keeps that many evenly
     spaced quantiles, including the largest.

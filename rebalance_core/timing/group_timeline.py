@@ -249,7 +249,7 @@ class RouteVersion:
 
 @dataclass(frozen=True, slots=True)
 class BrokerLifetime:
-    """The time that a broker is up; its member list is empty at first.
+    """A period in which a broker is up; its member list is empty at first.
 
     Attributes:
         broker: its number.

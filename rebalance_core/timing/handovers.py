@@ -192,8 +192,8 @@ def _last_givers(held: MeasuredHoldings, before: Ints, broken: Bools) -> Ints:
 
 
 def _connected(ends: _Ends, before: Ints) -> Bools:
-    """Return whether the previous holding is still held, or the queue and the run are the same at
-    its end and at this start.
+    """Return whether the previous holding continues, or its end and this start have the same queue
+    and run.
     """
     overlap = ends.held.drop_us[before] > ends.held.start_us
     same_place = ends.drop_place[before] == ends.start_place

@@ -41,7 +41,7 @@ def holdings_of(timeline: GroupTimeline, log: OwnershipLog, seeds: int) -> Measu
     Args:
         timeline: the played timeline.
         log: its ownership log, in order.
-        seeds: how many were played.
+        seeds: the number of futures played.
     """
     first = np.array(
         [

@@ -130,7 +130,7 @@ class ClientLogs:
 def client_logs(timeline: GroupTimeline, rows: Iterable[QueueMovesRow]) -> ClientLogs:
     """Return what the logs of a group's clients show of the queues of its timeline.
 
-    A process that ends gives up what it holds. A client that takes a queue twice counts as taking
+    A process that ends releases what it holds. A client that takes a queue twice counts as taking
     it once, because it gave the queue up in between, outside any pass (OFFSET_ILLEGAL,
     rocketmq.md §5.5). Moves of clients that are not members in the timeline are ignored.
 

@@ -179,7 +179,7 @@ class _Reading:
 
     @property
     def committed(self) -> Bools:
-        """Whether it has committed all that it has read except the last message."""
+        """Whether it has committed everything that it has read except the last message."""
         return self.since_ms >= self.committed_after_ms
 
     @classmethod

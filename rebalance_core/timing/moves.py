@@ -128,7 +128,7 @@ def simulated_moves(
     Args:
         timeline: the group's timeline.
         log: the log of its futures.
-        seeds: how many there are.
+        seeds: the number of futures.
         names: the client of each lifetime.
     """
     clients = sorted(set(names))

@@ -53,7 +53,7 @@ def owner_times(
         log: its ownership log, in order.
         readable: the readable queues of the timeline.
         windows: the windows of the timeline.
-        seeds: how many were played.
+        seeds: the number of futures played.
         count_owners: False measures only convergence, for groups in which every client owns every
             queue.
     """

@@ -40,9 +40,9 @@ def taking_us(
 
     Args:
         options: supply the round trip and the fit.
-        new: how many queues each pass takes.
+        new: the number of queues that each pass takes.
         locks: whether it requests their locks.
-        draws: a draw for each pass.
+        draws: a random draw for each pass.
     """
     fitted = options.fitted(QUEUE_TAKEN)
     further = np.maximum(new - (RECORDED_QUEUES if fitted is None else 1), 0)
@@ -57,8 +57,8 @@ def round_us(options: ClockOptions, brokers: NDArray[np.int64], draws: NDArray[n
 
     Args:
         options: supply the round trip and the fit.
-        brokers: how many answers it waits for, one after another.
-        draws: the draws of the clients.
+        brokers: the number of answers that it waits for, one after another.
+        draws: the clients' random draws.
     """
     further = np.maximum(brokers - RECORDED_BROKERS, 0)
     fitted = options.fitted(UNREGISTRATION)

@@ -19,7 +19,7 @@ _RESTED_US = 60 * SECOND_US
 class Windows:
     """The windows of all changes, as arrays with a value per change.
 
-    In a run, each change begins before the previous one is over.
+    Within a run, each change begins before the previous one is over.
 
     Attributes:
         change_ms: the time of the change, as logged.

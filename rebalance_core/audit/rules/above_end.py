@@ -268,7 +268,7 @@ def _follows(
 ) -> bool:
     """Return whether the group has committed on each queue since its topic was deleted.
 
-    A later file may show the commit from before, or a higher one. A lower one is from after; where
+    A later file may show the earlier commit, or a higher one. A lower one is from after; where
     no file has one from before, that is one at or below the end that fell.
     """
     before = {queue: fall.low + 1 for queue, fall in falls.items()}

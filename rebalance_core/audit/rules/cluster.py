@@ -62,7 +62,7 @@ TURN_MS = 10 * MINUTE_MS
 
 
 def find_taken_names(group: ClusterSnapshot) -> Iterator[Finding]:
-    """Yield a finding for each broker name that two processes with id 0 register in turns."""
+    """Yield a finding for each broker name that two processes with id 0 take turns registering."""
     by_broker = grouped(group.facts["MASTER_ADDRESS"], lambda row: row["broker_name"])
     for broker, rows in sorted(by_broker.items()):
         taken = {

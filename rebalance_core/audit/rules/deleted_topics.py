@@ -31,7 +31,8 @@ def find_topic_gone(group: GroupSnapshot) -> Iterator[Finding]:
 def deletions_of(group: GroupSnapshot, topic: str) -> dict[str, int]:
     """Return broker -> when the topic was last deleted there, whatever came later.
 
-    Where the broker has it again, the deletion counts if the group had the topic by then.
+    If the broker has the topic again, the deletion counts if the group subscribed to it by that
+    time.
     """
     had_ms = min(
         (r["from_ms"] for r in group.tables["ownership"] if r["topic"] == topic), default=None

@@ -61,7 +61,7 @@ def _by_holders(group: GroupSnapshot) -> Iterator[Finding]:
 
     The remaining queues of each have no holder.
 
-    Members that subscribe to the same topics get their share of each topic.
+    Members that subscribe to the same topics each get their share of every topic.
     """
     dumps = list(progress_dumps(group))
     holders: dict[str, set[str]] = {}

@@ -148,7 +148,7 @@ def _slices(group: GroupSnapshot, client_id: str, epoch: int | None = None) -> s
 
 
 def find_half_open(group: GroupSnapshot) -> Iterator[Finding]:
-    """Yield one finding per id that was listed twice until its older channel went (no. 5)."""
+    """Yield one finding per id that was listed twice until its older channel was gone (no. 5)."""
     listings = listed_duplicates(group)
     for duplicate in logged_duplicates(group):
         listing = listings.get(duplicate.client_id)

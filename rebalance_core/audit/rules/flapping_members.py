@@ -34,7 +34,7 @@ class Membership:
 def find_flapping_members(group: GroupSnapshot) -> Iterator[Finding]:
     """Yield a finding for each host with many short stays in quick succession.
 
-    A short stay ended before the group had surely settled after its begin.
+    A short stay ended before the group had certainly settled after its start.
     """
     for host, memberships in sorted(_short_memberships(group).items()):
         run: list[Membership] = []

@@ -167,7 +167,7 @@ def find_zombie(group: GroupSnapshot) -> Iterator[Finding]:
 def find_not_pulling(group: GroupSnapshot) -> Iterator[Finding]:
     """Yield a finding for each client that has not pulled its queues for two minutes (no. 19).
 
-    A pull from before the client was a member is one by a clock that is off.
+    A pull dated before the client became a member comes from a clock that is off.
     """
     prediction = Prediction(group)
     quiet = {None, *suspended_clients(group)}

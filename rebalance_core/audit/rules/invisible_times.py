@@ -37,7 +37,7 @@ MANY_SECONDS = 10
 
 @dataclass(frozen=True, slots=True)
 class ListenerTime:
-    """The times that one dump of consumerStatus shows for one client and topic.
+    """The times that one consumerStatus dump shows for one client and topic.
 
     Attributes:
         waiting: messages popped and not yet acknowledged.
@@ -139,7 +139,7 @@ def _waiting_retries(group: GroupSnapshot, topic: str) -> int | None:
 
 
 def _too_slow(group: GroupSnapshot) -> dict[str, ListenerTime]:
-    """Return by topic the slowest client of those that exceed their time in their newest dump."""
+    """Return, by topic, the slowest of the clients that exceed their time in their newest dump."""
     newest: dict[tuple[str, str], ListenerTime] = {}
     settings = {_dump(row): row for row in group.facts["POP_SETTINGS"]}
     waiting: dict[tuple[tuple[str, int], str], int] = {}

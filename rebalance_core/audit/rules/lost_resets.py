@@ -88,7 +88,8 @@ def find_not_kept(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def find_without_effect(group: GroupSnapshot) -> Iterator[Finding]:
-    """Yield the findings of `find_not_kept`, and one for each topic whose resets no client took.
+    """Yield the findings of `find_not_kept`, and one for each topic with resets that no client
+    took.
 
     A broker that does not keep resets (useServerSideResetOffset=false, the default to 5.1) sends
     them to the clients that it knows. The channels of gRPC clients drop the request

@@ -157,7 +157,7 @@ def _changing(group: GroupSnapshot, first_ms: int, last_ms: int) -> str | None:
 def _belongs(group: GroupSnapshot, client_id: str, broker: str, at_ms: int) -> bool:
     """Return True if the client should send heartbeats to the broker, which has one of its topics.
 
-    A gRPC client sends them to its proxy, and no list of members decides its queues.
+    A gRPC client sends them to its proxy, and its queues do not depend on any member list.
     """
     client_rows = [
         row

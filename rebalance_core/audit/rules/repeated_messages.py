@@ -1,4 +1,4 @@
-"""Messages that come again and again, as their retries show."""
+"""Messages that are redelivered again and again, as their retries show."""
 
 from __future__ import annotations
 
@@ -155,8 +155,8 @@ def repeats_of(group: GroupSnapshot, topic: str) -> Repeats | None:
 def counted_repeats(group: GroupSnapshot, topic: str) -> Counted | None:
     """Return the repeats of a topic by the newest metrics of each broker; None: some lack a count.
 
-    A message that came again has been acknowledged, is popped, or waits in the retry topic: so many
-    at most have come, also if a broker has started since it first gave them.
+    A message that was redelivered has been acknowledged, is popped, or waits in the retry topic: at
+    most this many have arrived, even if a broker has restarted since it first delivered them.
     """
     rows = [row for row in group.facts["POP_COUNTS"] if row["topic"] == topic]
     ordered = sorted(rows, key=lambda row: row["first_ms"])

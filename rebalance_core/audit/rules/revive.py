@@ -1,4 +1,4 @@
-"""A broker's revive service: messages that come again late, or not at all."""
+"""A broker's revive service: messages that are redelivered late, or not at all."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Passes:
     """The passes over one revive queue that a log shows.
 
     Attributes:
-        late: those whose first checkpoint was due `LATE_S` before, by time.
+        late: passes whose first checkpoint was due `LATE_S` before, by time.
         rest: all others.
     """
 

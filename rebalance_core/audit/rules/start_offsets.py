@@ -149,7 +149,7 @@ def first_change(rows: Iterable[PullStartsRow]) -> int:
 
 
 def last_settled(rows: Iterable[PullStartsRow]) -> int:
-    """Return by when the last of them has happened."""
+    """Return the time by which the last of them has happened."""
     return max(int(row["latest_ms"]) for row in rows)
 
 

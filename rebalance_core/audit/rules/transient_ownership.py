@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 
 def find_transient_ownership(group: GroupSnapshot) -> Iterator[Finding]:
-    """Yield at most one finding: how many queues, the worst, the causes (rocketmq.md §8)."""
+    """Yield at most one finding, with the number of queues, the worst one and the causes
+    (rocketmq.md §8).
+    """
     if subscriptions.is_broadcasting(group):
         return
     duplicate = logged_duplicates(group)

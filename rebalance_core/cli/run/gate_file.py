@@ -17,7 +17,7 @@ def refuse_unwritable(
     Args:
         option: the option that names the file.
         path: the file; None if none is written.
-        mark: a text in the head of files that may be replaced; None if no file may be.
+        mark: a string at the beginning of files that may be replaced; None if no file may be.
         job: the job that writes that mark.
 
     Raises:

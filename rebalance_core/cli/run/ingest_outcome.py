@@ -15,7 +15,7 @@ from rebalance_core.process.ingest import IngestWritten
 def ingest_outcome(
     place: str, state: str | None, collection: Collection, written: IngestWritten, session: Any
 ) -> RunOutcome:
-    """Return the outcome of an ingest, for the record beside its tables.
+    """Return the outcome of an ingest, for the run's record.
 
     Args:
         place: the collection's path as typed.

@@ -155,7 +155,7 @@ def _hidden(file: Path, folder: Path) -> bool:
 
 
 def _check_head(file: Path) -> None:
-    """Refuse a file that is not open to this user or whose name no `source` could hold.
+    """Refuse a file that this user cannot open or whose name does not fit in a `source`.
 
     Also refuse a file whose compression differs from its suffix.
     """

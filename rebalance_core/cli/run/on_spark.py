@@ -145,7 +145,7 @@ class OnSpark(Backend):
     def unwritten_inputs(
         self, collection: Collection, assumed: Assumptions, kept: ExitStack
     ) -> InputsOfAudit:
-        """Return the lazy tables of a collection, not written, until ``kept`` is closed."""
+        """Return the lazy, unwritten tables of a collection, valid until ``kept`` is closed."""
         made = unwritten_inputs(self.session, collection, assumed, kept)
         return replace(made, stages=self._stages)
 
@@ -209,8 +209,8 @@ def spark_progress(session: Any, every: float = LOOK_SECONDS) -> Iterator[None]:
 
 
 def tasks_of(tracker: Any) -> tuple[int, int]:
-    """Return how many tasks of the jobs under way are done, of how many; stages that are skipped
-    count.
+    """Return how many tasks of the running jobs are done and how many there are, including skipped
+    stages.
     """
     done = total = 0
     for job in tracker.getActiveJobsIds():

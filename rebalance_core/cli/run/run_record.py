@@ -121,8 +121,9 @@ def outcome_of(
     Args:
         written: its result.
         inputs: the records of the inputs, without rows.
-        replay_reasons: how many groups were done one by one, by reason; None: no job of groups.
-        seed: of what was random.
+        replay_reasons: number of groups replayed one by one, by reason; None if the job has no
+            groups.
+        seed: the seed of random choices.
         exit_code: the job's exit code.
     """
     return RunOutcome(

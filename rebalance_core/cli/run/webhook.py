@@ -53,8 +53,8 @@ def webhook_url(variable: str, environment: Mapping[str, str]) -> str:
 
 
 class _NoRedirect(HTTPRedirectHandler):
-    """Refuses redirects: a webhook that has moved must be configured again, so its messages go
-    nowhere else.
+    """Refuses redirects: a webhook that has moved must be reconfigured, so messages are never sent
+    elsewhere.
     """
 
     def redirect_request(self, *_: Any, **__: Any) -> None:

@@ -164,8 +164,8 @@ def broker_tables(pieces: Iterable[Evidence], context: ClusterContext) -> Tables
 
     A broker is up while any name server whose log was collected has one of its replicas; it goes
     down when the last name server removes it, and is up again from its own log's start on where the
-    name servers' logs lack the registration. Without a name server's log only starts and graceful
-    stops of the brokers' own logs are known.
+    name servers' logs lack the registration. Without a name server's log, only starts and graceful
+    stops in the brokers' own logs are known.
     """
     on_cluster = filter(is_on_cluster, pieces)
     ordered = sorted(on_cluster, key=lambda p: (context.time_of(p), p.place, p.position))
@@ -195,7 +195,7 @@ def broker_tables(pieces: Iterable[Evidence], context: ClusterContext) -> Tables
 def _back_unheard(
     rows: list[Event], ordered: list[ClusterEvidence], heard_ms: int, context: ClusterContext
 ) -> Iterator[Event]:
-    """Yield starts of brokers that were down and whose registration no name server's log has.
+    """Yield starts of brokers that were down and whose registration is in no name server's log.
 
     They count where a dump lists the broker later, or no name server logs anything any more: its
     log ended, or the line was dropped. Where the broker's own log ends before its start does, only

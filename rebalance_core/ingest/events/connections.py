@@ -129,8 +129,8 @@ class ProcessNames:
         return mentions[max(index - 1, 0)][1]
 
     def logged(self, client_id: str) -> tuple[int, int] | None:
-        """Return from when to when its own log shows what the client does: from the first line that
-        names it; None: no log does.
+        """Return the period in which its own log shows what the client does, beginning with the
+        first line that names it, or None if no log does.
         """
         since_ms = self._named_ms.get(client_id)
         if since_ms is None:

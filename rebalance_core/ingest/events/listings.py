@@ -91,7 +91,8 @@ def of_dumped_members(piece: Evidence) -> TypeGuard[DumpedMembersEvidence]:
 def listed_connections(
     pieces: Iterable[Evidence], context: ClusterContext
 ) -> list[ConsumerListedPiece]:
-    """Return a ``consumer_listed`` piece for each connection in dumps that no broker's log has.
+    """Return a ``consumer_listed`` piece for each connection that is in dumps but in no broker's
+    log.
 
     Its values: channel, client_id, topics (the client's own where any file states them, else the
     group's at that broker), message_model, consume_from_where; ended: True where the broker's log
@@ -233,8 +234,8 @@ def last_list_without(
     Args:
         lists: the broker's, of `listed_clients`.
         client_id: the member's client id.
-        since_ms: earlier lists do not count; nor do those of that moment.
-        until_ms: later lists do not count; nor do those of that moment.
+        since_ms: only lists after this moment count.
+        until_ms: only lists before this moment count.
     """
     without = (ms for ms, listed in lists.items() if client_id not in listed)
     return max((ms for ms in without if since_ms < ms < until_ms), default=0)

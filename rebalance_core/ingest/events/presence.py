@@ -50,7 +50,7 @@ class Presence:
         return sum(len(self.channels(client_id, at_ms)) for client_id in self.memberships)
 
     def clients(self, from_ms: int, to_ms: int) -> list[str]:
-        """Return the client ids that were there all the time between."""
+        """Return the client ids that were present the whole time in between."""
         return sorted(
             client_id
             for client_id, memberships in self.memberships.items()

@@ -170,7 +170,7 @@ def through_proxies(pieces: Iterable[Evidence], context: ClusterContext) -> list
     """Return the evidence on a group, that of proxies as the connections of its members.
 
     Connections to a broker with a proxy inside (LOCAL mode) keep their place. Members whose lines
-    name no topics get those of the group there; the lines that name these are left out.
+    name no topics get the group's topics at that place; the lines that name those are omitted.
     """
     pieces = list(pieces)
     on_group = list(filter(is_on_group, pieces))
@@ -328,7 +328,7 @@ class _Members:
         return not any(now - SILENT_MS - MINUTE_MS < m * MINUTE_MS <= now for m in minutes)
 
     def _started(self, piece: ProxyStartingPiece) -> None:
-        """Empty a proxy's table at its start: only other proxies still know its queues."""
+        """Empty a proxy's table when it starts: only other proxies still know its queues."""
         for key, channel in self._channels.items():
             channel.known_at.discard(piece.place)
             if channel.own_proxy == piece.place:

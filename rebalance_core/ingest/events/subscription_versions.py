@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 
 RESETTLE_MS = ROUTE_MS
-"""Within this time, all members and brokers know of a change of members or topics (rocketmq.md
-§6.4).
+"""Within this time, all members and brokers know of a change of members or topics
+(rocketmq.md §6.4).
 """
 
 

@@ -50,7 +50,7 @@ def differing_settings(topic: str, pieces: Iterable[Evidence]) -> Iterator[Findi
 
 
 def _settings(values: TopicConfigValues) -> dict[str, str]:
-    """Return what counts: whether consumers may read, whether it is ordered, its attributes."""
+    """Return what matters: whether consumers may read, whether it is ordered, its attributes."""
     attributes = {name.removeprefix("+"): text for name, text in values["attributes"].items()}
     readable = "true" if values["perm"] & PERM_READ else "false"
     return {"order": str(values["order"]).lower(), "readable": readable, **attributes}

@@ -1,4 +1,4 @@
-"""Lists of members whose rows lost characters where no padding shows it."""
+"""Member lists whose rows lost characters where no padding reveals it."""
 
 from __future__ import annotations
 

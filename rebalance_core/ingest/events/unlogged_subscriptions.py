@@ -128,7 +128,8 @@ def unlogged_subscriptions(
     pieces: Sequence[GroupEvidence],
     context: ClusterContext,
 ) -> tuple[list[Event], list[Finding]]:
-    """Return all events, with the subscriptions that other files than brokers' logs show; findings.
+    """Return all events, with the subscriptions shown by files other than brokers' logs, and the
+    findings.
 
     Joins that no line completed get their topics in place: those that the client itself stated
     (``consumerStatus``, heartbeats in its own log), else the group's (``consumerConnection``,

@@ -41,6 +41,6 @@ _NAME_WIDTHS = (32, 64)
 def is_truncated(value: str, width: int) -> bool:
     """Return True if ``UtilAll.frontStringAtLeast`` may have cut the name: it fills its column.
 
-    The width of a column whose header was squeezed is unknown.
+    The width of a column whose header was collapsed is unknown.
     """
     return len(value) >= width if width >= min(_NAME_WIDTHS) else len(value) in _NAME_WIDTHS

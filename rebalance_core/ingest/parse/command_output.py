@@ -51,7 +51,8 @@ _NARROWEST = 40
 
 
 def rejoined(text: str) -> str | None:
-    """Return an output with the lines rejoined that a terminal wrapped; None: it wrapped none.
+    """Return the output with lines rejoined that a terminal had wrapped, or None if there were
+    none.
 
     Lines as long as the longest line go on in the next. Each stays at the number where it begins:
     blank lines stand for those that were joined to it. An output without a last line end has none.
@@ -147,8 +148,8 @@ def read_output(text: str, source: str) -> Output:
 
 
 def parse_other(text: str, source: str) -> list[Fact | Unread]:
-    """Read the failures of a command that changes something or whose answer states nothing
-    of ours.
+    """Read the failures of a command that changes something or whose answer contains nothing of
+    interest.
     """
     return [piece for piece in read_output(text, source).others if isinstance(piece, Stated)]
 

@@ -253,7 +253,7 @@ def _pair(text: str) -> tuple[str, str]:
         return filled(text[:end].strip(), "key"), text[end + 2 :]
     if match := _KEY.fullmatch(text):
         return match[1], match[2] or ""
-    raise Unreadable(UNPARSABLE_LINE, "it is not a key, filled up to 40, ': ' and a value")
+    raise Unreadable(UNPARSABLE_LINE, "it is not a key padded to 40 characters, ': ' and a value")
 
 
 def _subscription(line: Line) -> Fact:

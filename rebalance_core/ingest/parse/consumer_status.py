@@ -95,10 +95,11 @@ def _of_a_terminal(piece: Fact | Unread) -> Fact | Unread:
 
 
 def client_of_output(text: str, results: Iterable[Fact | Unread]) -> str | None:
-    """Return the id of the one client whose running info a text holds; None: nothing shows it.
+    """Return the id of the one client whose running info the text contains; None if nothing shows
+    it.
 
     5.x prints the parts of the id (``ClientConfig.buildMQClientId``); the command line, which
-    stands above a text that was copied from a terminal, names it after ``-i``.
+    precedes text copied from a terminal, names it after ``-i``.
 
     Args:
         text: the output of ``consumerStatus -i``.

@@ -29,7 +29,7 @@ _CODE = re.compile(r"\bCODE: *(\d+)")
 
 
 def dashboard_answer(command: str, text: str, source: str) -> list[Fact | Unread] | None:
-    """Return the facts of the command's dump; None: the text is not such an answer.
+    """Return the facts in the command's dump, or None if the text is not such an answer.
 
     Args:
         command: the command of mqadmin, by the file's name.

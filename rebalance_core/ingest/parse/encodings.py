@@ -12,7 +12,7 @@ _ZEROS = 0.4
 
 
 def encoding_of(head: bytes) -> str:
-    """Return the encoding of a text by its first bytes.
+    """Return the encoding of text, judging by its first bytes.
 
     >>> encoding_of(b"#ClientId"), encoding_of("#ClientId".encode("utf-16-be"))
     ('utf-8', 'utf-16-be')

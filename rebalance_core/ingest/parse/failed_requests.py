@@ -1,5 +1,5 @@
-"""Requests of clients that failed, with the server's words: the exceptions that a client's log has
-below the line of the request.
+"""Failed client requests, with the server's message: the exceptions that follow the request's line
+in a client's log.
 """
 
 import re

@@ -1,4 +1,6 @@
-"""Tables of mqadmin by their header: columns may be added, moved, squeezed, or parted by tabs."""
+"""Tables from mqadmin, read by their header: columns may be added, moved, collapsed, or separated
+by tabs.
+"""
 
 import re
 from collections.abc import Mapping

@@ -6,7 +6,8 @@ from rebalance_core.ingest.parse.java_numbers import INT_MAX, LONG_MAX
 
 
 def between(text: str, *marks: str) -> list[str] | None:
-    """Return the pieces between the marks; None if `text` lacks one or begins otherwise.
+    """Return the pieces between the marks, or None if `text` lacks one or has a different
+    beginning.
 
     Each mark is looked for after the mark before it. A last mark of ``""`` stands for the end of
     the text; otherwise text after the last mark is ignored.
@@ -141,7 +142,7 @@ def perm_bits(text: str) -> int | None:
 
 
 def message_queues(text: str) -> list[tuple[str, str, int]]:
-    """Return all ``MessageQueue [topic=…, brokerName=…, queueId=…]`` of a text, in order."""
+    """Return all ``MessageQueue [topic=…, brokerName=…, queueId=…]`` in a string, in order."""
     queues = []
     for part in text.split("MessageQueue [topic=")[1:]:
         pieces = between(part, "", ", brokerName=", ", queueId=", "]")

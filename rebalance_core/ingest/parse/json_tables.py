@@ -222,7 +222,7 @@ def read_document(
     Args:
         text: the file.
         source: its name.
-        parse: from the object of the document and the source to facts; may raise `Unreadable`.
+        parse: turns the document's object and the source into facts; may raise `Unreadable`.
     """
     results: list[Fact | Unread] = []
     try:
@@ -316,7 +316,7 @@ class Entry:
         return self._of_type(bool, "a boolean", name)
 
     def text(self, name: str) -> str | None:
-        """Return a text, None when the field is missing."""
+        """Return a string, or None if the field is missing."""
         return self._of_type(str, "a text", name)
 
     def mapping(self, name: str) -> Mapping[Any, Any]:

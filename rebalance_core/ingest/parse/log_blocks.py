@@ -29,7 +29,7 @@ class Readable(Protocol):
     """Bytes that are read in order."""
 
     def read(self, size: int, /) -> bytes:
-        """Return the next bytes, at most so many; none at the end."""
+        """Return the next bytes, up to this number; none at the end."""
 
 
 def blocks_of(

@@ -231,7 +231,7 @@ def _order(entry: Entry, what: str) -> Mapping[str, object]:
 def parse_local_offset_json(text: str, source: str) -> list[Fact | Unread]:
     """Read a file of ``LocalFileOffsetStore``, of either form.
 
-    Up to 5.x the keys are objects; a stricter codec writes them as texts that hold the object.
+    Up to 5.x the keys are objects; a stricter codec writes them as strings that contain the object.
     Never raises; linear in the text.
 
     Facts:

@@ -10,7 +10,8 @@ class PrintfRow:
 
     A value wider than its column moves the rest of the row to the right and ends at the gap that
     follows it. Values may hold spaces, unless they overflow and hold as many as the gap has.
-    Upstream's ``%-4d`` and ``%14.2f`` are written ``%-4s`` and ``%14s`` here: all are texts.
+    Upstream's ``%-4d`` and ``%14.2f`` are written ``%-4s`` and ``%14s`` here: all values are
+    strings.
     """
 
     def __init__(self, pattern: str) -> None:

@@ -159,7 +159,7 @@ def _csv(line: str) -> CarriedLine | None:
     """Return the message in a row of a table, as search engines export the log.
 
     It is the first column with the head of a log line. A line of the message after its first, and
-    the row of titles, have none. A single other column, beside that of times, names the host.
+    the row of titles, have none. A single other column, besides the times, names the host.
     """
     if "," not in line:
         return None
@@ -298,7 +298,7 @@ def _inside(outer: CarriedLine, inner: CarriedLine) -> CarriedLine:
 
 
 def one_container(names: Counter[str]) -> None:
-    """Refuse lines of several containers, as nothing shows which container is meant.
+    """Refuse lines from several containers, because nothing shows which container to read.
 
     Raises:
         Unreadable: there are two.
@@ -306,8 +306,8 @@ def one_container(names: Counter[str]) -> None:
     if len(names) > 1:
         first, second, *_ = sorted(names)
         why = (
-            f"holds lines of several containers, e.g. {first} and {second}: collect each into its "
-            "own file"
+            f"holds lines from several containers, e.g. {first} and {second}: collect each into "
+            "its own file"
         )
         raise Unreadable(WRONG_FILE, why)
 
@@ -341,7 +341,7 @@ class Unwrapper:
 
     Attributes:
         wrapping: the file's wrapping.
-        words: what messages of ours begin with.
+        words: the beginnings of messages with facts.
         client: the client, for a client's log.
         to_server: a server's local time (``yyyy-MM-dd HH:mm:ss``) as epoch ms.
     """
@@ -373,7 +373,7 @@ class Unwrapper:
             yield from self._carried(text, source)
 
     def _rows(self, text: str, source: str) -> Iterator[UnwrappedLine]:
-        """Yield the lines of the rows that end with this line: a quoted message may have several.
+        """Yield the lines of the rows that end with this line; a quoted message may span several.
 
         A line that begins a row ends the row before, even if its quotes are still open, and so does
         its length (`_LONGEST_ROW`).
@@ -489,7 +489,9 @@ def _gmt_8(time: datetime, *, millis: bool) -> str:
 
 
 def _millis(fraction: str | None) -> str:
-    """Return the milliseconds of a time; 999 if there are none, as the line was written by then."""
+    """Return the milliseconds of a time; 999 if there are none, because the line was written by the
+    end of that second.
+    """
     return f"{fraction:0<3}"[:3] if fraction else "999"
 
 

@@ -106,7 +106,8 @@ class Layout:
                 yield Cells(stretches.between(low, high), self.queues, self._prepared.grid.readable)
 
     def _cuts(self, places: Ints, weight: Ints, weights: Ints) -> Ints:
-        """Return the queue before which each piece but the last ends; a queue may fill several.
+        """Return the queue before which each piece except the last ends; one queue may fill several
+        pieces.
 
         Args:
             places: the first queue of each topic broker, and the end.

@@ -1,4 +1,4 @@
-"""Queues whose order locks no broker grants for lack of a master (rocketmq.md §7, §15)."""
+"""Queues whose order locks are not granted for lack of a master (rocketmq.md §7, §15)."""
 
 import numpy as np
 
@@ -100,7 +100,9 @@ def _turned(events: Events, ordinal: Ints) -> Ints:
 
 
 def _lockless(events: Events, ordinal: Ints) -> Bools:
-    """Return whether no process grants the broker's locks after each of these MASTER events."""
+    """Return, for each of these MASTER events, whether no process grants the broker's locks
+    afterwards.
+    """
     lost = events.type[ordinal] == type_code(MASTER_DOWN)
     return lost & (events.mode[ordinal] != _ACTING)
 

@@ -56,7 +56,7 @@ class Holders:
 
     @property
     def first(self) -> Bools:
-        """Mask of the rows whose queue no client ever held."""
+        """Mask of the rows whose queue was never held by any client."""
         return self.last_client < 0
 
     @property

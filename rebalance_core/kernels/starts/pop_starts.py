@@ -36,7 +36,7 @@ STORED, POP_MIN, POP_ZERO, POP_LAST = range(len(POP_RULES))
 
 @dataclass(frozen=True, slots=True)
 class _Shared:
-    """Queues that members begin to share, a value per row."""
+    """Queues that members begin to share, one value per row."""
 
     queue: Ints
     """Index into the `Queues` of the shared topics."""
@@ -110,7 +110,7 @@ def _newly_shared(prepared: PreparedGroups, queues: Queues, owned: PreparedGroup
 
 
 def _init_modes(prepared: PreparedGroups, shared: SharedTopics) -> tuple[Bools, Bools]:
-    """Return for each topic cell whether members pop from the minimum, and whether some do not."""
+    """Return, for each topic cell, whether members pop from the minimum, and whether any do not."""
     runs, grid = prepared.roster.runs, shared.grid
     takers = find_takers(prepared.encoded, prepared.membership, runs, shared)
     run, group_topic = takers.reading.run, takers.reading.group_topic

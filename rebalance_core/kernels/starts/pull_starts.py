@@ -175,7 +175,8 @@ class PullStartArrays:
         mine: OwnerChanges,
         starts: Starts,
     ) -> Bools:
-        """Set the rows of a shared piece that no group commit decides; return their mask.
+        """Set the rows of a shared piece that are not determined by a group commit; return their
+        mask.
 
         Members that read everything have their own files.
         """
@@ -197,7 +198,7 @@ class PullStartArrays:
     def _own_where_local(
         self, commits: SeenCommits, mine: OwnerChanges, starts: Starts, row: Ints
     ) -> Ints:
-        """Return ``row``, replaced by the client's own newest row where its local store decides."""
+        """Return ``row``, replaced by the client's own newest row if its local store applies."""
         local = np.flatnonzero(starts.rule == LOCAL_STORE)
         own_row, earliest_ms = row.copy(), self._prepared.epochs.from_ms[mine.epoch[local]]
         own_row[local] = commits.newest_of(mine.queue[local], mine.client[local], earliest_ms)
@@ -248,7 +249,7 @@ class PullStartArrays:
         )
 
     def _stored(self, adds: OwnerChanges, starts: Starts, earliest_ms: Ints) -> Ints:
-        """Return the newest earlier commit: the client's own where its local store decides."""
+        """Return the newest earlier commit: the client's own if its local store applies."""
         commits = self._commits
         if commits is None:
             return np.full(len(adds.queue), NONE, np.int64)

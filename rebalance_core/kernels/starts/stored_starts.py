@@ -107,7 +107,7 @@ class StoredStartArrays:
         return np.where(some, lost, self.arrived < 0)
 
     def _settle(self, switched: Switched) -> Bools:
-        """Drop role switches of rows that a later commit decides; return the mask of the others.
+        """Drop role switches in rows that a later commit determines; return the mask of the others.
 
         The others remain switched.
         """
@@ -212,7 +212,8 @@ def highest(bound: Ints, other_bound: Ints) -> Ints:
 
 
 def chain_lows(low: Ints, sent_back: Ints, queue: Ints, chained: Bools) -> Ints:
-    """Return the previous owner's lowest start, its first pull corrected, for each chained row.
+    """Return the previous owner's lowest start, with its first pull corrected, for each chained
+    row.
 
     Chained rows of a queue follow each other: the possible starts of an owner bound the next
     owner's.

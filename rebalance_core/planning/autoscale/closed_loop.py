@@ -365,7 +365,7 @@ class _Loop:
         return sum(each.played for each in self.known.values())
 
     def _decide(self, at_s: int) -> None:
-        """Let the policies decide whose time it is."""
+        """Let the policies decide for which it is time."""
         decisions = list[tuple[int, int, list[float | None]]]()
         for each in self.deciders:
             policy = self.policies[each.numbers[0]]
@@ -769,7 +769,9 @@ class _Block:
         sums["read_again"][lanes] += again
 
     def _read_on(self, pace: Floats) -> Floats:
-        """Return (lanes,) the messages that givers read after the take, at the pace before it."""
+        """Return (lanes,) the messages that previous owners read after the hand-over, at their
+        earlier pace.
+        """
         both = self._handed("both")
         messages = np.zeros(len(both))
         giver = pace[:, 0]

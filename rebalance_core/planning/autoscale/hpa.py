@@ -141,7 +141,7 @@ class _Limits:
         )
 
     def chosen(self, of_limits: Ints) -> Ints:
-        """Return (lanes,) the limit that counts, of (limits, lanes)."""
+        """Return (lanes,) the binding limit out of (limits, lanes)."""
         largest = of_limits.max(axis=0)
         if not self.least.any():
             return np.asarray(largest)
@@ -152,8 +152,8 @@ class HorizontalPodAutoscaler:
     """The state of HPAs that decide at the same times, in several futures each.
 
     Attributes:
-        policies: what they are asked.
-        futures: how many each has; the lanes of a policy follow those of the one before.
+        policies: the policies.
+        futures: the number for each policy; the lanes of a policy follow those of the previous one.
     """
 
     def __init__(self, policies: Sequence[Policy], futures: int) -> None:

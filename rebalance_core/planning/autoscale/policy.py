@@ -295,7 +295,7 @@ _TABLES: Mapping[str, Mapping[str, TableKey]] = {
 
 
 def read_policies(paths: Sequence[str]) -> tuple[Policy, ...]:
-    """Return the policies in files or under bundled names.
+    """Return the policies in these files, or the bundled policies with these names.
 
     Raises:
         UsageError: A file is invalid (the message has a line per mistake, with ``file:line`` and

@@ -1,4 +1,4 @@
-"""Parses answers of Prometheus's /api/v1/query_range into checked series of samples."""
+"""Parses answers from Prometheus's /api/v1/query_range into checked series of samples."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Series:
 
     @property
     def apart(self) -> Bools:
-        """(samples - 1,): whether samples are missing in between."""
+        """(samples - 1,) whether samples are missing in between."""
         return np.asarray(np.diff(self.at_ms) > np.maximum(self.step_ms[:-1], self.step_ms[1:]))
 
 

@@ -1,4 +1,4 @@
-"""Replicas that a group had, as a policy beside those that it could have had."""
+"""Replicas that a group had, as a policy to compare with the simulated ones."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ def samples_by_group(
 def recorded_during(samples: Samples | None, rates: Rates) -> Recorded:
     """Return what was recorded while messages came.
 
-    Only rows with replicas count; lag may have other sample times. A row holds until the next one.
-    The last one, and one before a gap, holds for the usual distance (the median); a single row has
-    none and holds for no time. All other time is unknown, and so is a change within it.
+    Only rows with replicas count; lag may be sampled at other times. A row holds until the next
+    one. The last one, and one before a gap, holds for the usual distance (the median); a single row
+    has none and holds for no time. All other time is unknown, and so is a change within it.
 
     Args:
         samples: the group's samples, in order of time; None: there are none.

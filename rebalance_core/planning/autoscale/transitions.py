@@ -1,4 +1,4 @@
-"""Plays the steps of a group between numbers of members, with simulated clients.
+"""Plays a group's steps from one number of members to another, with simulated clients.
 
 At rest only the number of members matters, so a step is played once for all times, policies and
 futures: members are renumbered, and the phases of their timers are unknown.

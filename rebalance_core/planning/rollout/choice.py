@@ -502,7 +502,7 @@ class _Search:
 
 
 def _judged(rows: Sequence[Row], search: Search) -> list[Row]:
-    """Return the rows with their comparison to each other and to the budgets."""
+    """Return the rows, compared with each other and with the budgets."""
     return [
         row | {"on_front": bool(on), "within_budget": not misses(row, search.budgets)}
         for row, on in zip(rows, fronts(rows), strict=True)

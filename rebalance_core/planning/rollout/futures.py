@@ -432,7 +432,7 @@ class Slice:
         group: the group.
         seeds: the futures.
         spread_ms: the spread of the starts, instead of the plan's.
-        ready: when pods are Ready in place of the plan's.
+        ready: when pods are Ready, instead of the plan's setting.
     """
 
     plan: int
@@ -513,7 +513,7 @@ class Rollouts:
         return pa.concat_tables(tables)
 
     def holders(self, plan: int, futures: int) -> pa.Table:
-        """Return the ``holders`` rows of a plan's first futures, from its begin on."""
+        """Return the ``holders`` rows of a plan's first futures, from the start of the plan."""
         tables = [NO_HOLDERS]
         for group in range(len(self.groups)):
             piece = Slice(plan, group, range(futures))

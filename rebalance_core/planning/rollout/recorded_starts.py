@@ -23,9 +23,9 @@ FEWEST_STARTS = 3
 def recorded_starts(recorded: Iterable[Event]) -> tuple[int, ...]:
     """Return how long pods took to join, in ms, in the last deploys of a group.
 
-    A deploy replaces every member. Its controller creates a pod whenever it stops another, beside
-    those of the surge. The first of these have no time in the tables: they are left out unless a
-    member stopped at the same time. As pods are matched in the order of their joins, starts are
+    A deploy replaces every member. Its controller creates a pod whenever it stops another, in
+    addition to surge pods. The first of these have no time in the tables: they are left out unless
+    a member stopped at the same time. As pods are matched in the order of their joins, starts are
     spread at least as widely as the result.
 
     Args:

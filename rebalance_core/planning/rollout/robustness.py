@@ -31,7 +31,7 @@ class Robustness:
     unprobed: tuple[Figures, int] | None
 
     def stretches(self) -> Iterator[tuple[int, int, int]]:
-        """Yield the first and the last spread, and the plan that is best in between."""
+        """Yield the first and the last spread, and the best plan between them."""
         for plan, spreads in groupby(self.spreads, key=lambda pair: pair[1]):
             listed = [spread for spread, _ in spreads]
             yield listed[0], listed[-1], plan

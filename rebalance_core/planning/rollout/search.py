@@ -238,7 +238,7 @@ def duration(ms: int) -> str:
 
 
 def quoted(value: Amount) -> str:
-    """Return a number, or a text quoted as in TOML."""
+    """Return a number, or a string quoted as in TOML."""
     if isinstance(value, int):
         return str(value)
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
@@ -425,7 +425,7 @@ _TABLES: Mapping[str, Mapping[str, TableKey]] = {
 
 
 def read_search(path: str | Path) -> Search:
-    """Return the search in a file; a bundled search by name.
+    """Return the search from a file, or a bundled search by name.
 
     Raises:
         UsageError: The message has a line per mistake, with ``file:line`` and the nearest valid

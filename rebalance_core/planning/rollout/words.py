@@ -252,7 +252,7 @@ def _warnings(searched: Searched, plan: RolloutPlan) -> Iterator[str]:
 
 
 def texts_of(searched: Searched) -> dict[str, str]:
-    """Return names and texts of the additional files: the chosen scenario and strategy."""
+    """Return names and contents of the additional files: the chosen scenario and strategy."""
     search, plan = searched.rollouts.search, searched.rollouts.plans[searched.chosen]
     return {
         SCENARIO_FILE: plan.as_toml(search.change, search.groups),

@@ -344,8 +344,8 @@ class NewTopic(Edit):
         members = life.draws(f"{source}/order").shuffled(life.members())
         if not members:
             life.log.warn(
-                f"{source}: {life.consumer_group} has no member at that time to subscribe to the "
-                "topic"
+                f"{source}: {life.consumer_group} has no member at that time that could subscribe "
+                "to the topic"
             )
         for i, member in enumerate(members):
             life.after(i * self.every, life.subscribe, member, self.name, source)

@@ -112,7 +112,7 @@ class RowLog:
         self.added.append(row | values)
 
     def add(self, event_ms: int, event_type: str, source: str, **values: Any) -> None:
-        """Add a new row; ``values`` are the other columns."""
+        """Add a new row; ``values`` are the remaining columns."""
         number = self._counts.get(event_ms, 0)
         if number >= ROWS_AN_INSTANT:
             raise InputRefused(

@@ -155,8 +155,8 @@ class Deploy(GroupEdit):
         """Return when each of `members` members is replaced, in order.
 
         Args:
-            members: how many.
-            draws: the draws of the starts; None: all pods start equally fast.
+            members: their number.
+            draws: the random draws for the starts; None if all pods start equally fast.
         """
         if self.has_pace:
             surge, unavailable = at_once(self.surge or 0, self.unavailable or 0, members)
@@ -308,7 +308,7 @@ class RollingRestart(Deploy):
 
     @classmethod
     def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        """Yield mistakes, also if two keys state how members stop."""
+        """Yield mistakes, including two keys that both state how members stop."""
         yield from super().contradictions(values)
         if "how" in values and "graceful" in values:
             yield "graceful", "excludes how: use only one of them"
@@ -347,7 +347,7 @@ class SwitchStrategy(Deploy):
 
     @classmethod
     def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        """Yield mistakes, also if a switch at once has a pace."""
+        """Yield mistakes, including a pace given for an immediate switch."""
         yield from super().contradictions(values)
         if values.get("how") == AT_ONCE:
             for name in ("surge", "unavailable"):

@@ -60,7 +60,7 @@ def restarted(
         joined_ms: when it joined; the host's ``System.nanoTime`` has advanced since.
         at_ms: when the new process joins.
         taken: ids and channels in use.
-        draws: random numbers of this restart.
+        draws: random numbers for this restart.
     """
     made = read_made_id(key[0])
     while True:
@@ -189,8 +189,8 @@ def draws_of(seed: str, group: tuple[str, str], purpose: str) -> Draws:
 class GroupLife(Timeline):
     """Members of a group from event to event.
 
-    A recorded event of a process that the scenario has restarted applies to the process in its
-    place; an event of a process that it has removed is dropped, up to the process's recorded end.
+    A recorded event of a process that the scenario has restarted applies to its replacement; events
+    of a process that it has removed are dropped, up to the process's recorded end.
     """
 
     def __init__(
@@ -364,7 +364,7 @@ class GroupLife(Timeline):
         self.after(join_after_ms, self._start, member, source, change, new_address)
 
     def disconnect(self, member: EditedMember, source: str) -> None:
-        """Break a live member's connection; its process lives on until `reconnect`."""
+        """Break a live member's connection; its process keeps running until `reconnect`."""
         self.remove(member, source, LOST_CONNECTION)
         member.state = STARTING
 

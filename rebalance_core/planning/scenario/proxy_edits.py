@@ -24,11 +24,11 @@ _GLOB_SIGNS = frozenset("*?[")
 class RestartProxies(Edit):
     """Restart of every proxy that ``proxy`` matches, one after the other at intervals of ``every``.
 
-    ``how``: ``stopped`` in order (SIGTERM) or ``killed``; each is back after ``back_after``. A
-    client of it loses its connection and registers at another proxy after `REGISTERED_AGAIN_MS`,
-    or that long after the first proxy is back. A client is at the proxy whose log states its join;
-    clients whose proxy no log states are shared out evenly, with a warning. ``proxies``: how many
-    there are, where rows do not name all.
+    ``how``: ``stopped`` in order (SIGTERM) or ``killed``; each is back after ``back_after``. One of
+    its clients loses its connection and registers at another proxy after `REGISTERED_AGAIN_MS`, or
+    that long after the first proxy is back. A client is at the proxy whose log records its join;
+    clients without such a log are distributed evenly, with a warning. ``proxies``: the number of
+    proxies, if rows do not name them all.
     """
 
     KIND = "restart_proxies"
@@ -110,7 +110,7 @@ class RestartProxies(Edit):
                 life.after(REGISTERED_AGAIN_MS, _reconnect, life, member, source, names)
 
     def _place(self, life: GroupLife, source: str, names: Sequence[str]) -> None:
-        """Share out the clients whose proxy no row states."""
+        """Distribute the clients for which no row states a proxy."""
         up = [name for name in names if name not in life.proxies_back]
         unknown = [
             member

@@ -110,9 +110,9 @@ def start_sums(starts: pa.Table, broadcasting: Container[Group] = ()) -> pa.Tabl
 
     A broker whose queue lost messages sends an owner back behind the commit (rocketmq.md §5.5). The
     previous owner had read the messages between the newest commit seen and a hand-over commit.
-    A group with an owner whose start no observation shows has no sums: new queues of a scenario
-    would look as if nothing were skipped. Neither has a group that broadcasts: each member reads
-    for itself, so no start makes a message read twice or lost.
+    A group has no sums if no observation shows where one of its owners starts: new queues in a
+    scenario would look as if nothing were skipped. Neither has a group that broadcasts: each member
+    reads for itself, so no start makes a message read twice or lost.
 
     Args:
         starts: rows of ``pull_starts`` of whole groups.

@@ -27,7 +27,7 @@ class SweepOptions:
     has the first ``ownership_groups`` groups by name; with ``group`` all selected groups. The same
     groups are simulated over time, in ``futures`` futures; 0: none is. ``handler_ms``,
     ``start_up_ms``, ``rtt_us`` and ``fit`` are as in `timing.options.ClockOptions`.
-    ``plan_holders`` has rows of the first ``holder_futures`` of them.
+    ``plan_holders`` has rows for the first ``holder_futures`` of these.
     """
 
     include_retry_topics: bool = True

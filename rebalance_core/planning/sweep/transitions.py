@@ -105,9 +105,9 @@ class Transitions:
     """Groups to simulate over time, and how; small enough to be sent to every task.
 
     Attributes:
-        futures: how many of each group; 0: none.
-        groups: (cluster, group) to simulate; None: all.
-        holder_futures: of how many `HOLDERS` are wanted.
+        futures: their number for each group; 0 for none.
+        groups: (cluster, group) pairs to simulate; None for all.
+        holder_futures: the number of futures that yield `HOLDERS`.
         clock: the assumptions.
     """
 
@@ -161,8 +161,8 @@ def transitions(
 
     A queue counts from its drop to its next start, however many steps lie between: those of a
     deploy overlap. A queue that no client takes does not count: it is ``orphaned_after``. Topics
-    whose queues members share, and retry topics, are left out. Of a group whose owners are unknown
-    nothing is known. Cost: that of the replay, and linear in futures; histories that differ in
+    whose queues members share, and retry topics, are left out. Nothing is known about a group whose
+    owners are unknown. Cost: that of the replay, and linear in futures; histories that differ in
     strategies alone are played at once.
 
     Args:

@@ -21,16 +21,16 @@ POP_INVISIBLE_S = times.POP_INVISIBLE_MS / times.SECOND_MS
 
 @dataclass(frozen=True, slots=True)
 class Redelivery:
-    """Cost of a client's death: seconds until messages that it held come again.
+    """Cost of a client's death: seconds until the messages that it held are redelivered.
 
     A queue that one client owns is read again from the last commit once another client has it. A
-    popped message belongs to no client: it comes again when its invisible time is over
+    popped message belongs to no client: it is redelivered when its invisible time is over
     (rocketmq.md §14). RocketMQ does not guarantee the times: a broker that is busy, or not up,
     revives later.
 
     Attributes:
-        from_s: The first of them; the client may have taken its oldest message almost the whole
-            invisible time before.
+        from_s: The shortest; the client may have taken its oldest message almost a full invisible
+            time earlier.
         to_s: The last of them.
         why: In words.
     """
@@ -47,7 +47,7 @@ class Redelivery:
 def redelivery_after_death(
     rebalance_mode: str, invisible_time_s: float = POP_INVISIBLE_S
 ) -> Redelivery:
-    """Return when messages that a killed client had popped come again.
+    """Return when messages that a killed client had popped are redelivered.
 
     Behind a proxy the client stays a member until its channel has expired and a scan detects it;
     until then the proxy renews what it held. Recorded: 119 to 129 s, and messages again after 130
@@ -106,7 +106,7 @@ class Allocation:
         frozen_topics: Topics without a readable queue, or whose strategy throws: members keep the
             queues they hold there, joiners get nothing.
         figures: The rows of `group_metrics`; in the state before, everything counts as moved.
-        pop: Figures of each topic whose queues members share; none of those is in ``owners``.
+        pop: Figures for each topic whose queues members share; these queues are not in ``owners``.
         reach: Client id -> queues of shared topics that it may take messages from.
         unused_modes: Topics with the request mode POP that no member asks a broker for.
         redelivery: What a death costs where a topic is shared; None: no topic is.

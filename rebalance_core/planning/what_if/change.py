@@ -44,7 +44,7 @@ def _strategy(name: str, value: Any, mistakes: list[str]) -> Any:
 
 
 def _by_name(name: str, check: Callable[[str, Any, list[str]], Any]) -> table_keys.ValueReader:
-    """Return a reader by a function that adds whole sentences to a list of mistakes."""
+    """Return a reader made from a function that adds whole sentences to a list of mistakes."""
 
     def read(value: Any) -> Any:
         mistakes: list[str] = []
@@ -61,10 +61,10 @@ class Change:
     """Changes at one instant; the defaults change nothing.
 
     Attributes:
-        add_consumers: How many processes join; they subscribe to all topics of the group.
+        add_consumers: The number of processes that join; they subscribe to all topics of the group.
         client_id_template: Their ids, see `new_client_ids`.
-        remove_consumers: How many leave (the last in Java's order of the ids), or which client ids;
-            an id leaves as many processes as it is named.
+        remove_consumers: The number that leave (the last in Java's order of the ids), or their
+            client ids; each mention of an id removes one process.
         lose_broker: Brokers whose queues disappear.
         queues: Topic -> broker -> number of queues from now on (0: none); other brokers of the
             topic are unchanged. A topic the group did not have is new, and every member reads it.

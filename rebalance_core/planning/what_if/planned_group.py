@@ -151,8 +151,8 @@ class PlannedGroup:
     """A state of a group.
 
     Attributes:
-        processes: An entry per process in Java's order of the ids; a repeated id is a second
-            process under it.
+        processes: One entry per process, in Java's order of the ids; a repeated id is a second
+            process with that id.
         queues: Topic -> its readable queues in RocketMQ's order; a topic may have none.
         strategy: What all members use.
         message_model: CLUSTERING or BROADCASTING.

@@ -150,7 +150,8 @@ class WhatIf:
         change: What was asked.
         before: Today.
         after: Once every member has seen the change.
-        with_ids: How many queues move if the joining consumers have these ids; None: unknown.
+        with_ids: The number of queues that move if the joining consumers have these ids; None if
+            unknown.
     """
 
     change: Change

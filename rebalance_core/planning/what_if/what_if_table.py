@@ -280,7 +280,7 @@ def _number(figure: float | None) -> str:
 
 
 def _aligned(rows: Iterable[Sequence[str]]) -> str:
-    """Return rows of texts with columns two spaces apart."""
+    """Return rows of strings with columns two spaces apart."""
     rows = list(rows)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(

@@ -1,4 +1,4 @@
-"""Draws observed times beside simulated times, kind by kind."""
+"""Draws observed times next to simulated times, kind by kind."""
 
 from typing import Any
 

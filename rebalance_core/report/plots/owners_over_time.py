@@ -119,7 +119,7 @@ def draw_ownership(ownership: plot_rows.PlotRows) -> Figure:
 
 
 def _moving(rows: TimelineRows) -> TimelineRows:
-    """If there are too many queues, keep only those that changed hands, if any did."""
+    """If there are too many queues, keep only those that changed owners, if any did."""
     moving = tuple(row for row in rows.shown if len(row.history) > 1)
     if not rows.folded or not moving:
         return rows

@@ -39,7 +39,7 @@ def draw_producers(outcomes: PlotRows) -> Figure:
     """Draw a panel for each disturbed phase, with a bar for each version and setting.
 
     A bar divides all due messages into those sent, failed after all retries, and held back. The
-    text beside it shows how uneven the queues became.
+    text next to it shows how uneven the queues became.
 
     Args:
         outcomes: Rows of `producer_outcomes` of one group.

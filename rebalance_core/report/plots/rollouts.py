@@ -40,8 +40,8 @@ def draw_rollouts(plans: PlotRows, chosen: str | None = None, default: str | Non
     """Draw the seconds until the last queue has moved against the cost.
 
     Plans of the front are circles along a line, others dots; a plan beyond the budgets is hollow.
-    The chosen plan is a star, the default of Kubernetes a square. These have their names beside
-    them, and bars over 5 to 95 % of their futures if the rows have `BAR`.
+    The chosen plan is a star, the default of Kubernetes a square. These are labelled with their
+    names, and have bars over 5 to 95 % of their futures if the rows have `BAR`.
 
     Args:
         plans: Rows of `rollout_plans`, of which those for all groups together are drawn.
@@ -141,7 +141,9 @@ def _bars(axes: Axes, named: Any, column: str) -> list[Bbox]:
 
 
 def _labels(axes: Axes, frame: Any, named: Any, column: str, bars: list[Bbox]) -> None:
-    """Write each name and its figures beside its point, where they hide no point, bar or name."""
+    """Write each name and its figures next to its point, where they hide no other point, bar or
+    name.
+    """
     figure, top = axes.figure, axes.get_ylim()[1]
     renderer = figure.canvas.get_renderer()  # type: ignore[attr-defined]  # that of `style.page`
     values = frame[column].astype(float).clip(upper=top)

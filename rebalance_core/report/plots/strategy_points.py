@@ -55,7 +55,7 @@ def draw_league(league: PlotRows) -> Figure:
     left.
 
     RocketMQ's own strategies are filled circles, others open diamonds. A thin line rises to the
-    worst peak, and a dotted line leads to the fewest moves of a balanced result. Labels are at the
+    worst peak, and a dotted line leads to the fewest moves of a balanced result. Labels are on the
     right, in the order of the points.
 
     Args:

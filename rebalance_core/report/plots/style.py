@@ -97,7 +97,7 @@ def svg_text(figure: Figure) -> str:
 
 @styled
 def save_picture(figure: Figure, path: str | PathLike[str]) -> None:
-    """Write a picture as ``.png`` or ``.svg``, depending on the name. The same picture gives the
+    """Write an image as ``.png`` or ``.svg``, depending on the name. The same picture gives the
     same bytes.
     """
     if Path(path).suffix == ".svg":
@@ -187,7 +187,7 @@ def hatched(
 
 
 def few_ticks(axes: Axes, most: int) -> None:
-    """Show at most this many integer ticks at the left."""
+    """Show at most this many integer ticks on the left."""
     axes.yaxis.set_major_locator(MaxNLocator(nbins=most, integer=True, min_n_ticks=2))
 
 

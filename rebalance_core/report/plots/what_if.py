@@ -111,7 +111,7 @@ def strategy_text(state: PlannedState) -> str:
 
 
 def figures_of(columns: Sequence[PictureColumn]) -> dict[str, list[str]]:
-    """Return the lines at the foot, as a text per column by label."""
+    """Return the lines at the foot: for each label, one string per column."""
 
     def of_loads(figure: Callable[[list[int]], int]) -> list[str]:
         return [f"{figure(list(column.loads.values()) or [0]):,}" for column in columns]
@@ -135,7 +135,7 @@ MOST_ROWS = 26
 
 @dataclass(frozen=True, slots=True)
 class PictureRow:
-    """Consumers with equal loads in every column (None if absent), or those left out."""
+    """Consumers with equal loads in every column (None if absent), or the omitted ones."""
 
     label: str
     loads: tuple[tuple[int | None, ...], ...]
@@ -255,7 +255,7 @@ def _number(
 
 
 def draw_figures(axes: Axes, figures: Mapping[str, Sequence[str]], top: float) -> None:
-    """Draw a line per figure below a rule at ``top``; figures map a label to a text per column."""
+    """Draw a line per figure below a rule at ``top``; figures map a label to strings, by column."""
     line = top + 0.25
     axes.plot(axes.get_xlim(), (line, line), color=style.QUIET, linewidth=0.8)
     for number, (label, texts) in enumerate(figures.items()):
@@ -354,7 +354,7 @@ def draw_what_if(what_if: PlannedChange | Iterable[PlannedChange] | PlotRows) ->
 
 
 def wrapped(text: str) -> str:
-    """Wrap a text into a few lines of a column's width, between words where possible."""
+    """Wrap text into a few lines of a column's width, between words if possible."""
     lines = [""]
     for word in text.replace("(", " (").split():
         word = letters.short(word, ACROSS + 2)

@@ -28,7 +28,7 @@ def wake_instance(world: World, lifetime: int) -> None:
 
 
 def wake_others(world: World, lifetime: int, at_us: int) -> None:
-    """Schedule a wake-up of the other groups in the instance of a lifetime."""
+    """Schedule a wake-up of the other groups in a lifetime's client instance."""
     for other, index, comes_to in world.together.get(lifetime, ()):
         woken = partial(_wake_process, other, index)
         world.agenda.put(comes_to(at_us), Kind.NOTICE, woken, process=index)

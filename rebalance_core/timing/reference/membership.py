@@ -34,7 +34,7 @@ def member_list(world: World, broker: ReferenceBroker) -> tuple[str, ...] | None
 
 
 def join(world: World, lifetime: ProcessLifetime, number: int) -> None:
-    """Let a broker see a process, or a stale entry of it, for the first time."""
+    """Let a broker see a process, or a stale entry for it, for the first time."""
     broker, client = world.brokers[number], world.clients.get(lifetime.index)
     if client is not None:
         client.joining.discard(number)

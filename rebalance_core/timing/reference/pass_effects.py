@@ -34,8 +34,8 @@ from rebalance_core.timing.reference.world import Client, World
 COLD_PASSES = 2
 """In how many passes a new process is slow to take queues."""
 SLOW_PASSES = 4
-"""In how many passes a new process may be slow to release queues; passes without a route or a
-member list count.
+"""The number of passes in which a new process may be slow to release queues, including passes
+without a route or member list.
 """
 
 

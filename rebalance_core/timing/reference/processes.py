@@ -233,7 +233,7 @@ def _take_settings(client: Client, member: Member) -> None:
 
 
 def _see(world: World, lifetime: ProcessLifetime, sighting: Sighting) -> None:
-    """Apply a sighting, in which one broker loses a process (or a stale entry of it) or sees it
+    """Apply a sighting, in which one broker loses a process (or a stale entry for it) or sees it
     return.
     """
     client, broker = world.clients.get(lifetime.index), world.brokers[sighting.broker]

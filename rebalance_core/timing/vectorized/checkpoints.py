@@ -1,9 +1,9 @@
-"""Play what several timelines of a group have in common only once.
+"""Play the common part of several timelines of a group only once.
 
 A scenario changes a history only after its first edit. Until then all draws and decisions are the
 same with and without the edit, because draws belong to the processes and their timers. A later
-timeline therefore continues from the state of the first, provided that nothing a pass could see by
-then differs.
+timeline therefore continues from the state of the first, provided that nothing that a pass could
+have seen until then differs.
 """
 
 from __future__ import annotations

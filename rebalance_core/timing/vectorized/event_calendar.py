@@ -150,7 +150,7 @@ class Calendar:
         return np.where(keys < NEVER, event_us, NEVER)
 
     def _known(self, lists: list[MemberList], ended: Times) -> Ints:
-        """Return (S, K + 1) sorted keys of the events that no pass can change, then `NEVER`."""
+        """Return (S, K + 1) sorted keys of the events that no pass can change, and then `NEVER`."""
         segment, subscriptions = self._segment, self._mixed.subscriptions
         goes_us = joins_us = segment.begin_us
         if segment.after_gap:

@@ -1,4 +1,4 @@
-"""The brokers' member lists over a segment: from when until when each list contains each lifetime.
+"""The brokers' member lists over a segment: the period in which each list contains each lifetime.
 
 A *fresh* broker lifetime begins with an empty list, which clients fill as they learn of the broker:
 at a heartbeat tick, or earlier in a pass. All other registrations are known in advance.

@@ -174,7 +174,7 @@ def _knows_stops(timeline: GroupTimeline) -> bool:
 
 
 def _loses_many_hosts(timeline: GroupTimeline) -> bool:
-    """Return whether so many hosts are lost that the clients' timers leave no time to wait for
+    """Return whether too many hosts are lost for the clients' timers to leave time to wait for
     them.
     """
     lost = {lifetime.broker for lifetime in timeline.broker_lifetimes if lifetime.host_lost}
@@ -243,7 +243,8 @@ _APPLIES: tuple[tuple[str, Callable[[GroupTimeline], bool]], ...] = (
 def differ_in_strategies(timelines: Sequence[GroupTimeline]) -> bool:
     """Return whether timelines are all `REGULAR` and differ in strategies and their shares alone.
 
-    Members that ask brokers and clients that other groups share depend on strategies in other ways.
+    Members that query brokers, and clients shared with other groups, depend on strategies in other
+    ways.
     """
     first = timelines[0]
     asks_broker = any(member.asks_broker(first.settings) for member in _members(first))

@@ -1,4 +1,4 @@
-"""What each element holds in a segment, and a log of the changes."""
+"""The queues that each element holds in a segment, and a log of the changes."""
 
 from dataclasses import dataclass
 

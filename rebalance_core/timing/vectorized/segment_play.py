@@ -132,7 +132,7 @@ class SegmentPlay:
         return who[due], begin[due]
 
     def _run_in_order(self) -> None:
-        """Run passes that may register a client, and later passes, in order of time."""
+        """Run passes that may register a client, and later passes, in chronological order."""
         state = self._elements
         everyone = np.arange(len(state.ids))
         while True:

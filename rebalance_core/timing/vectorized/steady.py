@@ -76,7 +76,7 @@ class _Answers:
 
 
 class Steady:
-    """Which elements are steady, and from when on, in a segment without fresh lists or lost hosts.
+    """Which elements are steady, and since when, in a segment without fresh lists or lost hosts.
 
     Args:
         elements: the elements of the segment.

@@ -1,4 +1,4 @@
-"""What lifetimes subscribe to, and from when on."""
+"""What lifetimes subscribe to, and since when."""
 
 from __future__ import annotations
 

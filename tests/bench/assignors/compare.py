@@ -29,12 +29,13 @@ FEWEST_COMPARED = 5
 TARGET_SECONDS = 60.0
 """The cap of the point with a target, whatever that of the others."""
 ABOUT = """\
-Points of the grid of Kafka's ServerSideAssignorBenchmark (members x queues a member x topics), and
-a million queues. `rocketmq-allocate`: AllocateMessageQueueAveragely (5.3.3) for every member and
-topic; `rocketmq-rebalance`: with both lists copied and sorted first, as RebalanceImpl does. Kafka
-4.1.1: the coordinator's range (`listed`: every owner read out) and uniform assignors, the clients'
-range and cooperative sticky ones. Fastest run, one thread; stopped after 60 s. Asserted: the
-kernels' owners are RocketMQ's and those of Kafka's range assignors."""
+Points from the grid of Kafka's ServerSideAssignorBenchmark (members x queues per member x topics),
+and a million queues. `rocketmq-allocate`: AllocateMessageQueueAveragely (5.3.3) for every member
+and topic; `rocketmq-rebalance`: with both lists copied and sorted first, as RebalanceImpl does.
+Kafka 4.1.1: the coordinator's range (`listed`: every owner read out) and uniform assignors, the
+clients' range and cooperative sticky ones. Fastest run, one thread; stopped after 60 s. Asserted:
+the kernels' owners are RocketMQ's and those of Kafka's range assignors.
+"""
 
 Answers = Mapping[str, Mapping[Point, Answer]]
 

@@ -162,7 +162,7 @@ def test_where_no_queue_has_a_holder_the_group_may_be_read_otherwise(reading: Re
     code, text = reading.text(reading.file("unheld.txt", unheld))
     assert code == 3
     assert "WARNING QUEUES_NOT_READ" in text
-    assert "also if the group is BROADCASTING, pops or reads through a proxy" in text
+    assert "or if the group is BROADCASTING, pops or reads through a proxy" in text
 
 
 def test_commits_above_the_end(reading: Reading) -> None:

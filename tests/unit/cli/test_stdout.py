@@ -69,7 +69,7 @@ def test_a_full_disk_behind_stdout(tmp_path: Path) -> None:
             [sys.executable, "-c", MAIN, *words], stdout=full, stderr=subprocess.PIPE, check=False
         )
     said = (
-        b"rebalance: the job is finished, but its result "
+        b"rebalance: the job has finished, but its result "
         b"cannot be printed: No space left on device\n"
     )
     assert (done.returncode, done.stderr.endswith(said)) == (2, True), done.stderr

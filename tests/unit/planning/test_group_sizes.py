@@ -97,7 +97,7 @@ def test_what_is_not_known_has_no_number() -> None:
     assert size_of(load(100, capacity=50.0), nothing)["measured"] == "COMMITS"
     for given, reason in (
         (load(None), "the rate of a queue is unknown"),
-        (load(100), "its limit did not show"),
+        (load(100), "its limit is unknown"),
         (load(0, {}), "it reads no queue"),
     ):
         row = size_of(given, nothing)

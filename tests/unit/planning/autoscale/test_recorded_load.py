@@ -282,7 +282,7 @@ def changed(counter: dict[str, Any], place: int, sample: Any) -> str:
     ("text", "said"),
     [
         ("{", "0.json is not JSON"),
-        ("[1]", "is no answer of Prometheus"),
+        ("[1]", "is not an answer from Prometheus"),
         (
             json.dumps({"status": "error", "errorType": "bad_data", "error": "too many points"}),
             "0.json: Prometheus refused the query: bad_data: too many points",
@@ -308,7 +308,7 @@ def changed(counter: dict[str, Any], place: int, sample: Any) -> str:
         (changed(come([0, 60]), 1, [BEGIN_S + 60, "many"]), "sample 2 is [1795231260, 'many']"),
         (changed(come([0, 60]), 1, [10**400, "1"]), "sample 2 is"),
         (changed(come([0, 60]), 1, [BEGIN_S + 60]), "sample 2 is [1795231260]"),
-        (body(come([0, 60], aggregation="delta")), "counts since its last value (metricsInDelta)"),
+        (body(come([0, 60], aggregation="delta")), "counts from its last value (metricsInDelta)"),
         (body(come([0, 60], topic="")), "lacks the label topic"),
         (body(lag([0, 60], consumer_group="")), "lacks the label consumer_group"),
         (body(pods([4, 4.5])), "is 4.5 at 2026-11-21 03:21:00Z; expected a whole number"),

@@ -61,7 +61,7 @@ def test_a_whole_file() -> None:
         ),
         (f'{ASKED}[plans]\nstart = {{spread = "1s"}}', "median is missing"),
         (f'{ASKED}[plans]\nstart = "15s"', 'expected a table such as {median = "15s", spread'),
-        (f'{ASKED}[plans]\nstart = {{median = "0s", spread = "1s"}}', "a spread needs a median"),
+        (f'{ASKED}[plans]\nstart = {{median = "0s", spread = "1s"}}', "a spread requires a median"),
         (f'{ASKED}[plans]\nready = "joined"', "s.toml:4: ready = 'joined': expected \"join\","),
         (
             f'{ASKED}[plans]\ndown = "9s"\nstart = {{median = "9s"}}',

@@ -48,7 +48,7 @@ def test_a_file_is_read() -> None:
          "f.toml:6: how = 'stoped': expected one of stopped, closed, expired; did you mean "
          "stopped?"),
         (GOOD + "[[edit]]\nkind = 'lose_broker'\nbroker = 7",
-         "f.toml:5: broker = 7: expected text"),
+         "f.toml:5: broker = 7: expected a string"),
         (GOOD + "[[edit]]\nkind = 'lose_broker'\nbroker = 'a'\nat = 'later'", "f.toml:6: at = "
          "'later': expected \"end\""),
         (GOOD + "[[edit]]\nkind = 'lose_broker'\nbroker = 'a'\nat = 2026-11-21T03:00:00",
