@@ -5,7 +5,7 @@ The input consists of the rows of a group (`group_snapshot`) and the facts about
 compares predicted with observed ownership, `rules` look for pathologies, and `confidence` keeps the
 findings with enough evidence. `dumps`, `listings`, `topic_settings`, `subscriptions`, `stretches`,
 `offsets` and `logged_causes` derive what several rules need. `known_issues` explains and accepts
-findings, `redact` hides client ids, and `outcome` decides which findings are shown and counted.
+findings, `redact` hides client ids, and `outcome` determines which findings are shown and counted.
 `process.audit` collects the rows of each group.
 
 May import: `model`, `contracts`, `strategies`, `protocol`, `client`, `ingest`.

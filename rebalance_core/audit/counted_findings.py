@@ -1,4 +1,4 @@
-"""Counts findings, and decides which are kept and shown, in which order."""
+"""Counts findings, and determines which are kept and shown, in which order."""
 
 from __future__ import annotations
 

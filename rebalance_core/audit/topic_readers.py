@@ -90,7 +90,7 @@ def all_proxied(members: Iterable[MembershipsRow]) -> bool:
 
 
 def asks(group: GroupSnapshot, member: MembershipsRow) -> bool:
-    """Return True if the membership's client asks a broker for its queues."""
+    """Return True if the membership's client queries a broker for its queues."""
     defaults = GroupSettings()
     kind = group.settings["consumer_type"] or defaults.consumer_type
     ordered = group.settings["ordered"] or defaults.ordered

@@ -225,7 +225,7 @@ class JobOptions:
     MEANINGLESS: ClassVar[tuple[str, ...]] = ()
     """Fields that the job ignores; every job accepts them, but its help does not list them."""
     DECIDING: ClassVar[tuple[str, ...]] = ()
-    """Fields that decide which rows an input yields, and so are part of a run's id."""
+    """Fields that determine which rows an input yields, and so are part of a run's id."""
 
     argv: tuple[str, ...] = ()
     config: tuple[str, ...] = option(

@@ -128,4 +128,4 @@ class LocalOffsetStore(OffsetStore):
             self._memory.pop(queue, None)
 
     def forget_unused(self, in_use: Collection[MessageQueue]) -> None:
-        """Keep everything in memory; the file's keeper decides what persistAll writes."""
+        """Keep everything in memory; the file's keeper determines what persistAll writes."""

@@ -284,7 +284,7 @@ class PropagationFacts:
         self._slowest = nsmallest(SLOWEST, [*self._slowest, *other._slowest], key=slowness)
 
     def totals(self) -> dict[str, Any]:
-        """Return the totals ``causes`` and ``slowest``, the worst first."""
+        """Return the totals ``causes`` and ``slowest``, worst first."""
         causes = []
         for name, changes in self._causes.items():
             p99, orphan, double = zip(*changes, strict=True)

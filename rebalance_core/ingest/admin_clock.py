@@ -239,7 +239,7 @@ def _of_lists(
 
 
 def _within(spans: Spans, begin: int, end: int) -> Spans:
-    """Return the times that a log allows from its begin to its end, and all others."""
+    """Return the times that a log allows from its start to its end, and all others."""
     clipped = ((max(low, begin), min(high, end)) for low, high in spans)
     return [(NEVER_MS, begin), *(span for span in clipped if span[0] <= span[1]), (end, EVER_MS)]
 

@@ -334,7 +334,7 @@ class FileStats:
     begins: int = field(default=0, compare=False)
     """The byte at which the split begins."""
     leading: int = field(default=0, compare=False)
-    """Lines of a stack trace that come before any other line; the previous split decides whether
+    """Lines of a stack trace that come before any other line; the previous split determines whether
     they are understood.
     """
     below: bool | None = field(default=None, compare=False)

@@ -180,7 +180,7 @@ class SeenSettings:
 
     @property
     def rebalance_mode(self) -> str:
-        """The group's mode: PROXY if all are gRPC clients, BROKER if any asks a broker."""
+        """The group's mode: PROXY if all are gRPC clients, BROKER if any queries a broker."""
         of_grpc = {c for c, mode in self.rebalance_modes.items() if mode == PROXY_REBALANCE}
         if of_grpc and self.member_ids <= of_grpc:
             return PROXY_REBALANCE

@@ -344,8 +344,8 @@ def client_languages(pieces: Iterable[GroupEvidence], modes: Mapping[str, str]) 
 def proxied_languages(pieces: Iterable[GroupEvidence], modes: Mapping[str, str]) -> dict[str, str]:
     """Return the language of each gRPC client, as its proxy prints or lists it, by client id.
 
-    It decides which queue the client's next receive asks; its proxy's rules allocate. The client of
-    Node.js names itself HTTP (``x-mq-language`` of rocketmq-client-nodejs 1.0.8).
+    It determines which queue the client's next receive asks; its proxy's rules allocate. The client
+    of Node.js names itself HTTP (``x-mq-language`` of rocketmq-client-nodejs 1.0.8).
     """
     of_client: dict[str, str] = {}
     for piece in pieces:

@@ -87,7 +87,7 @@ def dump(rows: FactRows, piece: DumpPiece, at_ms: int) -> None:
 
 
 def _asked(piece: Evidence) -> tuple[str | None, dict[str, str]]:
-    """Return the broker that was asked; for a proxy None, and its name as the detail ``proxy``."""
+    """Return the queried broker; for a proxy None, and its name as the detail ``proxy``."""
     if piece.place.startswith(PROXIES):
         return None, {"proxy": piece.place.removeprefix(PROXIES)}
     return piece.place, {}

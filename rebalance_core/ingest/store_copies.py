@@ -68,7 +68,7 @@ def without_repeats(pieces: Iterable[AnyEvidence]) -> list[AnyEvidence]:
 
 
 def _shared_spans(pieces: Sequence[Evidence]) -> dict[str, list[_Span]]:
-    """Return by place the times that more than one file covers."""
+    """Return, by place, the times that more than one file covers."""
     if not any(piece.position >> FILE_BITS for piece in pieces):
         return {}
     spans: dict[str, dict[int, _Span]] = {}

@@ -172,7 +172,7 @@ def _broker_turns(rows: Iterable[Event]) -> tuple[int, ...]:
 def _client_ends(
     collection: Collection, stats: Iterable[FileStats], assumed: Assumptions
 ) -> dict[str, int]:
-    """Return for each folder the time up to which its clients' logs are evidence: their last line
+    """Return, for each folder, the time up to which its clients' logs are evidence: their last line
     plus the pause that a running client may make.
     """
     counted = {file_stats.name: file_stats for file_stats in stats}

@@ -42,7 +42,7 @@ class PopModes:
 
     modes: Modes
     asked: TopicPeriods
-    """When some member asks brokers for its queues of a topic."""
+    """When some member queries brokers for its queues of a topic."""
     proxied: TopicPeriods
     """When some member behind a proxy subscribes to a topic."""
 

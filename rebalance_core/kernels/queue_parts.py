@@ -44,7 +44,7 @@ def part_of(turn: Ints, queue_id: Ints, parts: Ints | int, block: Ints | int) ->
 
 
 def turns_of(topics: pa.StringArray, brokers: pa.StringArray) -> Ints:
-    """Return by how many parts the blocks of each topic and broker are rotated.
+    """Return by how many parts to rotate the blocks of each topic and broker.
 
     Without it the first part would have the only queue of every topic. It depends only on names, so
     that a queue's rows go to its part before any event is read.

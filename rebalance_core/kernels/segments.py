@@ -160,7 +160,7 @@ def find(keys: Ints, wanted: Ints) -> Ints:
 
 
 def on_periods(keys: Sequence[Ints], ordinal: Ints, on: Bools) -> tuple[Ints, Ints]:
-    """Return (row of the begin, ordinal of the end) of each period in which a key is on.
+    """Return (row of the start, ordinal of the end) of each period in which a key is on.
 
     Args:
         keys: the key of each row; equal keys are adjacent, and off before their first row.

@@ -24,13 +24,13 @@ class TopicRuns:
 
 
 def clustering(encoded: EncodedGroups, membership: Membership) -> Bools:
-    """Return for each state whether its members divide the queues (not BROADCASTING)."""
+    """Return, for each state, whether its members divide the queues (not BROADCASTING)."""
     everyone = np.isin(encoded.names.words, [BROADCASTING])
     return ~everyone[membership.states.message_model]
 
 
 def retrying(encoded: EncodedGroups, membership: Membership) -> Bools:
-    """Return for each state whether its members subscribe to their group's retry topic."""
+    """Return, for each state, whether its members subscribe to their group's retry topic."""
     return clustering(encoded, membership) & ~behind_proxies(encoded, membership)
 
 

@@ -97,7 +97,7 @@ class ClientProfile:
 
     @property
     def may_be_doubtful(self) -> bool:
-        """Whether rules known only from source code may decide which queues such a member holds."""
+        """Whether rules known only from source code may determine the queues of such a member."""
         return not self.read.isdisjoint(("order", "no_queue", "locks"))
 
     @property

@@ -5,7 +5,7 @@ from difflib import get_close_matches
 
 
 class RebalanceError(Exception):
-    """Root of every error this package raises on purpose."""
+    """Root of every error this package raises deliberately."""
 
     exit_code = 1
 

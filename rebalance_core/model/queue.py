@@ -1,4 +1,4 @@
-"""Queues and Java's string order, which decides who gets which queue."""
+"""Queues and Java's string order, which determines who gets which queue."""
 
 from collections.abc import Iterable
 from functools import lru_cache

@@ -91,7 +91,7 @@ HEALTH: dict[Health, str] = {
 counts.
 """
 TROUBLE: tuple[Health, ...] = (UNREAD, TWICE, STALLED, BEHIND)
-"""The values of health that need attention, the worst first."""
+"""The values of health that need attention, worst first."""
 SEEN_ONCE: Final = "SEEN_ONCE"
 UNCHANGED: Final = "UNCHANGED"
 PROGRESS_UNKNOWN = {

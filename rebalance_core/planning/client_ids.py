@@ -5,7 +5,7 @@ instance name it is ``ip@name`` (rocketmq.md §1.1). Two kinds of plans build ne
 parts: `new_client_ids` (`what_if`: by a template, each on the next address) and
 `scenario.group_life` (scenarios: by seed, near and like a recorded process).
 
-The position of new ids among the old ones decides what AVG moves, so the caller of `what_if` may
+The position of new ids among the old ones determines what AVG moves, so the caller of `what_if` may
 choose their form; by default they look like those of RocketMQ's clients (`MadeId`).
 """
 

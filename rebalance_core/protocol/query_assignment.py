@@ -14,7 +14,7 @@ QUERY_ASSIGNMENT = (5, 0, 0)
 def asks_broker(
     rebalance_mode: str, consumer_type: str, message_model: str, ordered: bool, client_version: str
 ) -> bool:
-    """Return True if a member asks a broker for its share; all others divide on the client.
+    """Return True if a member queries a broker for its share; all others divide on the client.
 
     Upstream: ``RebalancePushImpl.clientRebalance``. Pull and lite pull consumers have no such
     setting.

@@ -388,7 +388,7 @@ def _merged(rows: "Iterable[PopReachRow]") -> Iterator[tuple[str, int, int | Non
 
 
 def _stretch(together: "Sequence[PopReachRow]", until: float) -> tuple[str, int, int | None]:
-    """Return the only client that reaches the queue, or `SEVERAL`, with the begin and end of the
+    """Return the only client that reaches the queue, or `SEVERAL`, with the start and end of the
     stretch.
     """
     clients = {row["client_id"] for row in together}

@@ -33,7 +33,7 @@ ANCHOR = "group-"
 SLOW = ("COMMIT_STANDS_STILL", FALLS_BEHIND)
 """Rules for queues that a group holds but does not read, or reads too slowly."""
 HEALTH_ORDER: tuple[Health, ...] = (*TROUBLE, UNKNOWN, OFFLINE, IDLE, OK)
-"""The values of health, the worst first, as a click on the column sorts them."""
+"""The values of health, worst first, as a click on the column sorts them."""
 OWNER_MARKS = {EQUAL: "=", SHARED: "≈", DIFFERS: "≠", UNSTABLE: "~", UNKNOWN: "?"}
 OWNER_WORDS = {
     EQUAL: "as computed",
@@ -103,7 +103,7 @@ def group_rows(
     findings: "Iterable[FindingsRow]",
     built_in: Callable[[str], bool],
 ) -> list[GroupRow]:
-    """Return a row for every group, the worst first and RocketMQ's own groups last.
+    """Return a row for every group, worst first, with RocketMQ's own groups last.
 
     Args:
         verdicts: rows of ``group_verdicts``.
@@ -164,7 +164,7 @@ def _worst_first(row: GroupRow) -> tuple[Any, ...]:
 
 
 def by_health(rows: Iterable[GroupRow]) -> dict[str, int]:
-    """Return how many groups have each health that occurs, the worst first."""
+    """Return how many groups have each health that occurs, worst first."""
     counts = Counter(row.health for row in rows)
     return {health: counts[health] for health in HEALTH_ORDER if counts[health]}
 

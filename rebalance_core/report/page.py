@@ -397,7 +397,7 @@ def _pictures(
 
 
 def _found_in(items: Iterable[PageItem]) -> dict[GroupName, list[PageItem]]:
-    """Return the shown findings above INFO by group, the worst first."""
+    """Return the shown findings above INFO by group, worst first."""
     by_group: dict[GroupName, list[PageItem]] = {}
     for shown in (each for item in items for each in item.all):
         group = shown.finding.consumer_group

@@ -176,7 +176,7 @@ def balance_line(balance: GroupBalance) -> BalanceLine:
 
 
 def load_bars(balance: GroupBalance) -> Markup:
-    """Draw a bar per member (a dot if idle), the largest first, and a line at the even share."""
+    """Draw a bar per member (a dot if idle), largest first, and a line at the even share."""
     order = sorted(
         zip(balance.queues, balance.client_ids, strict=True), key=lambda p: (-p[0], p[1])
     )

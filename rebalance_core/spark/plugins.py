@@ -55,7 +55,7 @@ def in_tasks(body: _Body) -> _Body:
 
 
 def function_in_tasks(function: _Body) -> _Body:
-    """Apply `in_tasks` to a module-level function whose signature and hints decide how it is
+    """Apply `in_tasks` to a module-level function whose signature and hints determine how it is
     called.
     """
     carried = in_tasks(function)

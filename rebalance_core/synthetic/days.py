@@ -1,4 +1,4 @@
-"""The days of a group: decides when each incident happens, and yields all rows of the group."""
+"""The days of a group: determines when each incident happens, and yields all rows of the group."""
 
 from collections.abc import Callable, Iterator
 

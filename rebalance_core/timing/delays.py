@@ -277,8 +277,8 @@ QUEUE_NEXT: Final = delay_ms((0, 1), (0.25, 1), (0.5, 3), (0.75, 6), (0.95, 11),
 OUT_OF_STEP: Final = 0.10
 """Share of members whose passes an unlogged stop has shifted since the group's last change.
 
-Such a stop is a suspended process or a long garbage collection. The recordings caused them on
-purpose: 19 of 197 members.
+Such a stop is a suspended process or a long garbage collection. The recordings caused them
+deliberately: 19 of 197 members.
 """
 LISTENER: Final = delay_ms((0, 0), (0.5, 150), (1, 500))
 """How long a pass of 5.2 or later waits for an orderly listener (``tryLock`` of 500 ms)."""

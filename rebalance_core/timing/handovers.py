@@ -150,7 +150,7 @@ class _Ends:
 
 
 def _others_until_ms(held: MeasuredHoldings) -> Ints:
-    """Return for each holding when the last of the earlier holders of its queue released it;
+    """Return, for each holding, when the last of the earlier holders of its queue released it;
     `NO_TIME` without one.
     """
     first = first_of_run(held.queue, held.seed)
@@ -170,7 +170,7 @@ def _latest_ms(until_us: Ints, first: Bools) -> Ints:
 
 
 def _before(held: MeasuredHoldings, first: Bools) -> Ints:
-    """Return for each holding the earlier holding of its queue read longest, or -1."""
+    """Return, for each holding, the earlier holding of its queue read longest, or -1."""
     longest = held.read_until_us // MS_US == _latest_ms(held.read_until_us, first)
     latest = np.maximum.accumulate(np.where(longest, np.arange(len(first)), NONE))
     before = np.full(len(first), NONE, np.int64)

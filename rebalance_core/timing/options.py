@@ -24,7 +24,7 @@ MS_US: Final = 1_000
 LONGEST_RTT_US: Final = SECOND_US
 """The largest round trip accepted; clients give up on a request after 3 s."""
 HALF_SECOND_MS: Final = 500
-"""`ingest` places events that are logged to the second at its begin or in its middle."""
+"""`ingest` places events that are logged to the second at its start or in its middle."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """What a pass costs beyond the recorded passes, with longer round trips, more brokers or more new
 queues.
 
-A pass asks a broker for the members of each topic and looks up the offset of each queue that it
+A pass queries a broker for the members of each topic and looks up the offset of each queue that it
 takes; in an orderly group it first requests the queue's lock. A pass that changed something ends
 with a heartbeat to one broker after another (``RebalanceImpl``, ``MQClientInstance`` of 4.9.7 to
 5.5.0; rocketmq.md §3, §4.4, §6.2). The delays of passes in `timing.delays` were measured on

@@ -81,7 +81,7 @@ _WRITTEN_ASIDE = {
 
 
 DECIDING_SETTINGS = ("include_retry_topics", "generate", "assume", "audit", "plan")
-"""Keys and sections that decide which rows an input yields."""
+"""Keys and sections that determine which rows an input yields."""
 
 
 def check_output(folder: OutputFolder, *, overwrite: bool, dead: LockHolder | None) -> None:

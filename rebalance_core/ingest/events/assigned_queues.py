@@ -123,7 +123,7 @@ def may_assign(
 
 
 def _assigners(pieces: Iterable[GroupEvidence]) -> Mapping[str, str]:
-    """Return by client id the answer to consumerStatus that shows self-assigned queues."""
+    """Return, by client id, the answer to consumerStatus that shows self-assigned queues."""
     stated: dict[str, str] = {}
     divides = set[str]()
     for piece in pieces:

@@ -274,7 +274,7 @@ def _from_brokers(ordered: list[ClusterEvidence], context: ClusterContext) -> li
 def _running_at_first(
     ordered: list[ClusterEvidence], context: ClusterContext
 ) -> dict[str, set[str]]:
-    """Return by broker the folders whose log lacks the start; "": a master without a log."""
+    """Return, by broker, the folders whose log lacks the start; "": a master without a log."""
     first: dict[str, str] = {}
     for piece in ordered:
         if piece.kind in _OWN_LIFE:

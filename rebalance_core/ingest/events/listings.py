@@ -205,7 +205,7 @@ def _came(
 
 
 def _whole_lists(pieces: Iterable[Evidence], context: ClusterContext) -> dict[str, set[int]]:
-    """Return by broker when it listed all its members after its log had ended."""
+    """Return, by broker, when it listed all its members after its log had ended."""
     lists: dict[str, set[int]] = {}
     for piece in filter(_is_member, pieces):
         at_ms = context.time_of(piece)
@@ -217,7 +217,7 @@ def _whole_lists(pieces: Iterable[Evidence], context: ClusterContext) -> dict[st
 def listed_clients(
     pieces: Iterable[Evidence], context: ClusterContext
 ) -> dict[str, dict[int, set[str]]]:
-    """Return by broker the client ids of each whole list of its members, by when it was made."""
+    """Return, by broker, the client ids of each whole list of its members, by when it was made."""
     lists: dict[str, dict[int, set[str]]] = {}
     for piece in filter(_is_member, pieces):
         if not piece.values.get("partial"):

@@ -23,7 +23,7 @@ class SharedTopics:
     cells: Bools
     """A mask over topic cells, as all that follow."""
     share: Ints
-    """Share number; `NO_SHARE` where no member asks a broker to pop the topic."""
+    """Share number; `NO_SHARE` where no member queries a broker to pop the topic."""
 
 
 def share_topics(

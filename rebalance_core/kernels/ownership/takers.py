@@ -31,7 +31,7 @@ class Takers:
     proxied: Bools
     """For each row, as all that follow, whether the member is behind a proxy."""
     asking: Bools
-    """The member asks a broker, so it pops topics with a share number and pulls others."""
+    """The member queries a broker, so it pops topics with a share number and pulls others."""
 
 
 def find_takers(

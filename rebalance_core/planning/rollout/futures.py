@@ -524,7 +524,7 @@ class Rollouts:
     def _measured(
         self, piece: Slice, handover_seeds: int, holder_seeds: int = 0
     ) -> Iterator[tuple[int, Iterator[Measured]]]:
-        """Yield the begin and the measures of a piece's futures, draw by draw."""
+        """Yield the start and the measures of a piece's futures, draw by draw."""
         drawn = self.plan_of(piece).start.stated_spread_ms
         for draw, seeds in groupby(piece.seeds, draw_of if drawn else lambda seed: 0):
             of_draw = list(seeds)

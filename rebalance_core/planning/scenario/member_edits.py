@@ -56,7 +56,7 @@ class AddConsumers(GroupEdit):
 
 @dataclass(frozen=True, kw_only=True)
 class RemoveConsumers(GroupEdit):
-    """Removal of ``count`` of the members, or of that ``share``; the seed decides which.
+    """Removal of ``count`` of the members, or of that ``share``; the seed determines which.
 
     ``client_id`` names them instead; with ``each`` every member is lost in a scenario of its own.
     ``how``: ``leave`` unregisters from the brokers, ``crash`` closes the connections, ``expired``

@@ -108,7 +108,7 @@ class Allocation:
         figures: The rows of `group_metrics`; in the state before, everything counts as moved.
         pop: Figures for each topic whose queues members share; these queues are not in ``owners``.
         reach: Client id -> queues of shared topics that it may take messages from.
-        unused_modes: Topics with the request mode POP that no member asks a broker for.
+        unused_modes: Topics with the request mode POP that no member queries a broker for.
         redelivery: What a death costs where a topic is shared; None: no topic is.
         mixed: The members of a group with clients in several languages; None: one language.
         unknown: Client ids that may hold queues besides those here.

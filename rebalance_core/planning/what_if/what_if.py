@@ -164,7 +164,7 @@ class WhatIf:
         """Fewest and most moves over `SEEDS` sets of ids of the joining consumers.
 
         The ids of processes that do not run yet are invented, and their position among the others
-        decides what a strategy moves. None: no process joins, the ids are the caller's own, or
+        determines what a strategy moves. None: no process joins, the ids are the caller's own, or
         there are over `MOST_CELLS_DRAWN` queues x processes.
         """
         template = self.change.client_id_template

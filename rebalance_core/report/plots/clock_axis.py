@@ -33,5 +33,5 @@ def draw_clock(axes: Axes, axis: Axis) -> None:
 
 
 def from_to(axis: Axis) -> str:
-    """Return the begin and end of the axis, for a title."""
+    """Return the start and end of the axis, for a title."""
     return f"{utc(axis.from_ms)} to {utc(axis.to_ms)}"

@@ -24,7 +24,7 @@ from rebalance_core.timing.reference.world import RESUMED, Client, PassBegun, Re
 from rebalance_core.timing.timer_periods import MIN_INTERVAL
 
 SAMPLE_AFTER_US = 1_000
-"""How long after its begin a pass has the member list; at least the shortest DROP_AFTER."""
+"""How long after its start a pass has the member list; at least the shortest DROP_AFTER."""
 CHANNEL_AFTER_US = 2_000
 """Since 5.2, how long after a pass begins the broker that it asked receives the client's heartbeat
 (onChannelActive).

@@ -1,4 +1,4 @@
-"""How long after its begin a pass releases queues and takes others."""
+"""How long after its start a pass releases queues and takes others."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -133,7 +133,7 @@ def _edits_a_member(timeline: GroupTimeline) -> bool:
 
 
 def _has_brokers_divide(timeline: GroupTimeline) -> bool:
-    """Return whether a member asks brokers, and they know its strategy."""
+    """Return whether a member queries brokers, and they know its strategy."""
     return any(
         member.asks_broker(timeline.settings) and member.strategy in BROKER_STRATEGIES
         for member in _members(timeline)

@@ -175,7 +175,7 @@ class Steady:
     def _tables(
         self, shares: Shares, route: int, asked: Sequence[_Answers]
     ) -> list[NDArray[np.int32]]:
-        """Return for each broker the (timelines, distinct lists, lifetimes) table of shares."""
+        """Return, for each broker, the (timelines, distinct lists, lifetimes) table of shares."""
         if not asked:  # its brokers are away for the whole segment
             return []
         ends = np.cumsum([len(each.distinct) for each in asked])
