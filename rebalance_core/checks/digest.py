@@ -21,8 +21,9 @@ from rebalance_core.contracts.table import Column, arrow_type
 DIGEST_HEX_DIGITS = 32
 BLOCK_ROWS = 32_768
 """Rows hashed at once, so that a step's data stays in the processor's cache."""
-_KEPT_POWERS = 1 << 19
-"""Powers cached between calls (8 MB); longer inputs compute their own."""
+_UNITS_AT_ONCE = 1 << 16
+"""Bytes of strings or elements of lists hashed at once, for the same reason; a longer one is hashed
+whole."""
 _LOW = np.uint64(0xFFFFFFFF)
 _NULL = np.uint64(0xA0761D6478BD642F)  # wyhash's first secret: any odd number
 _BASE = 0xE7037ED1A0B428DB  # odd, so that it has an inverse
@@ -137,7 +138,7 @@ def _hashes(values: pa.Array) -> Hashes:
         encoded = values.dictionary_encode()  # most texts occur many times
         octets, lengths = _octets(encoded.dictionary)
         codes = np.asarray(pc.fill_null(encoded.indices, 0))
-        hashes: Hashes = _mixed(_in_order(octets, lengths)).take(codes)
+        hashes: Hashes = _mixed(_in_order(octets, lengths, plus=1)).take(codes)
     elif pa.types.is_map(kind):
         hashes = _mixed(_entries(values))
     elif pa.types.is_list(kind):
@@ -163,36 +164,57 @@ def _numbers(values: pa.Array) -> Hashes:
     return whole
 
 
-def _octets(texts: pa.Array) -> tuple[Hashes, np.ndarray]:
-    """Return all strings' bytes plus one, and the number of bytes of each; none may be null."""
+def _octets(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """Return all strings' bytes, and the number of bytes of each; none may be null."""
     _, offsets, data = texts.buffers()
     ends = np.frombuffer(offsets, np.int32)[texts.offset :][: len(texts) + 1]
     octets = np.frombuffer(data or b"", np.uint8)[ends[0] : ends[-1]]
-    return octets.astype(np.uint64) + np.uint64(1), np.diff(ends)
+    return octets, np.diff(ends)
 
 
-def _in_order(units: Hashes, lengths: np.ndarray) -> Hashes:
+def _in_order(units: np.ndarray, lengths: np.ndarray, plus: int = 0) -> Hashes:
     """Return a polynomial of each stretch's units and its length, so that their order matters.
+
+    Args:
+        units: those of all stretches.
+        lengths: of each stretch.
+        plus: added to each unit.
+    """
+    ends = np.cumsum(lengths)
+    hashes = lengths.astype(np.uint64) * _SECOND
+    first = begin = 0
+    while first < len(lengths):
+        most = np.searchsorted(ends, begin + _UNITS_AT_ONCE, side="right")
+        last = max(int(most), first + 1)
+        end = int(ends[last - 1])
+        hashes[first:last] += _polynomials(
+            units[begin:end] + np.uint64(plus), ends[first:last] - begin, lengths[first:last]
+        )
+        first, begin = last, end
+    return hashes
+
+
+def _polynomials(units: Hashes, ends: np.ndarray, lengths: np.ndarray) -> Hashes:
+    """Return the polynomial of the units of each stretch; the stretches fill ``units``.
 
     The difference of two running sums is the polynomial times a power of the base.
     """
-    ends = np.cumsum(lengths)
     powers, inverses = _powers_up_to(len(units))
     sums = np.zeros(len(units) + 1, np.uint64)
     np.cumsum(units * powers[: len(units)], out=sums[1:])
     starts = ends - lengths
     hashes: Hashes = (sums[ends] - sums[starts]) * inverses[starts]
-    return hashes + lengths.astype(np.uint64) * _SECOND
+    return hashes
 
 
 def _powers_up_to(most: int) -> tuple[Hashes, Hashes]:
     """Return the powers of the base and of its inverse, from 0 to at least ``most``."""
-    return _kept_powers() if most < _KEPT_POWERS else _both_powers(most + 1)
+    return _kept_powers() if most <= _UNITS_AT_ONCE else _both_powers(most + 1)
 
 
 @cache
 def _kept_powers() -> tuple[Hashes, Hashes]:
-    return _both_powers(_KEPT_POWERS)
+    return _both_powers(_UNITS_AT_ONCE + 1)
 
 
 def _both_powers(count: int) -> tuple[Hashes, Hashes]:

@@ -176,8 +176,8 @@ def _content(table: Table, rows: pa.Table, good: pa.Table) -> Content:
     clusters = pc.unique(rows.column("cluster")).drop_null().to_pylist()
     first = last = None
     if "event_ms" in table.column_names:
-        of_input = good.filter(pa.array(~is_of_state(good)))
-        first, last = pc.min_max(of_input.column("event_ms")).as_py().values()
+        of_input = good.column("event_ms").filter(pa.array(~is_of_state(good)))
+        first, last = pc.min_max(of_input).as_py().values()
     return Content(hashes, frozenset(clusters), first, last)
 
 

@@ -77,9 +77,12 @@ def joining(rows: pa.Table, others: pa.Table, how: str = "left semi") -> pa.Tabl
     return rows.take(kept["_row"].combine_chunks().sort())
 
 
-def of_types(rows: pa.Table, types: Sequence[str]) -> pa.Table:
-    """Return the events of these types."""
-    return rows.filter(pc.is_in(rows["event_type"], pa.array(types)))
+def of_types(
+    rows: pa.Table, types: Sequence[str], columns: Sequence[str] | None = None
+) -> pa.Table:
+    """Return the events of these types, with the given columns or all; each costs a copy."""
+    chosen = pc.is_in(rows["event_type"], pa.array(types))
+    return (rows if columns is None else rows.select(columns)).filter(chosen)
 
 
 def subscribed(rows: pa.Table) -> pa.Table:
@@ -229,11 +232,11 @@ class OffsetsByTopic:
     """
 
     def __init__(self, rows: pa.Table) -> None:
-        rows = without_text(rows).combine_chunks()
+        self._rows = rows = without_text(rows).combine_chunks()
         places = _flat(_places(rows["cluster"], rows["topic"])).dictionary_encode()
         code = np.asarray(places.indices).astype(np.int64)
         self._places = places.dictionary
-        self._rows = rows.take(pa.array(np.argsort(code, kind="stable")))
+        self._order = np.argsort(code, kind="stable")
         self._first = pointers(np.bincount(code, minlength=len(self._places)))
 
     def of(self, tables: Mapping[str, pa.Table]) -> pa.Table:
@@ -242,7 +245,8 @@ class OffsetsByTopic:
         number = pc.index_in(wanted, self._places).drop_null()
         number = np.sort(np.asarray(number).astype(np.int64))
         first = self._first[number]
-        return self._rows.take(pa.array(ranges(first, self._first[number + 1] - first)))
+        place = ranges(first, self._first[number + 1] - first)
+        return self._rows.take(pa.array(self._order[place]))
 
 
 def _places(cluster: pa.ChunkedArray, topic: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -116,7 +116,7 @@ def shared_rows(parts: Mapping[str, pa.Table]) -> Iterator[tuple[str, str, pa.Ta
     if EVENTS not in parts:
         return
     events = _numbered(parts[EVENTS])
-    configs = of_types(events, (types.TOPIC_CONFIG,)).select(["topic", "broker_name"])
+    configs = of_types(events, (types.TOPIC_CONFIG,), ["topic", "broker_name"])
     hosts = configs.join(read, "topic", join_type="inner", use_threads=False)
     hosts = _distinct(hosts.select(["consumer_group", "broker_name"]))
     of_topics = of_types(events, types.TOPIC_EVENTS)

@@ -295,7 +295,7 @@ def interests_of_named(table: str, rows: pa.Table) -> Interests | None:
     if "consumer_group" not in rows.column_names:
         return None
     interests = interests_of(table, rows)
-    names = (of_types(rows, events.GROUP_EVENTS) if table == EVENTS else rows).select(GROUP)
+    names = of_types(rows, events.GROUP_EVENTS, GROUP) if table == EVENTS else rows.select(GROUP)
     names = names.filter(names["consumer_group"].is_valid())
     none = pa.repeat(pa.scalar(0, pa.int64()), len(names))
     named = Interests.of(groups=names.append_column("events", none))
@@ -305,25 +305,29 @@ def interests_of_named(table: str, rows: pa.Table) -> Interests | None:
 
 
 def _of_events(rows: pa.Table) -> Interests:
-    of_consumers = of_types(rows, events.CONSUMER_EVENTS).select(GROUP)
+    of_consumers = of_types(rows, events.CONSUMER_EVENTS, GROUP)
     once = pa.repeat(pa.scalar(1, pa.int64()), len(of_consumers))
-    of_joins = of_types(rows, (events.CONSUMER_JOIN,)).select(GROUP)
-    configured = of_types(rows, (events.TOPIC_CONFIG,))
-    queues = configured.select(_QUEUES.names[:-1])
-    named = rows.filter(rows["broker_name"].is_valid()).select([*_BROKER.names, "event_type"])
-    there = of_types(named, (events.TOPIC_CONFIG, events.BROKER_UP))
+    of_joins = of_types(rows, (events.CONSUMER_JOIN,), GROUP)
+    configured = of_types(
+        rows, (events.TOPIC_CONFIG,), [*_QUEUES.names[:-1], "read_queue_nums"]
+    ).rename_columns(_QUEUES.names)
+    subscribing = of_types(
+        rows, (events.CONSUMER_JOIN, events.SUBSCRIBE), [*GROUP, "topic", "subscriptions"]
+    )
+    named = rows.select([*_BROKER.names, "event_type"]).filter(rows["broker_name"].is_valid())
+    there = of_types(named, (events.TOPIC_CONFIG, events.BROKER_UP), _BROKER.names)
     others = [
         event_type
         for event_type in events.EVENT_TYPES
         if event_type not in (events.TOPIC_CONFIG, events.BROKER_UP)
     ]
     made = Interests.of(
-        brokers=there.select(_BROKER.names),
-        about=of_types(named, others).select(_BROKER.names),
+        brokers=there,
+        about=of_types(named, others, _BROKER.names),
         groups=of_consumers.append_column("events", once),
         joins=of_joins.append_column("joins", once[: len(of_joins)]),
-        topics=subscribed(of_types(rows, (events.CONSUMER_JOIN, events.SUBSCRIBE))),
-        queues=queues.append_column("queues", configured["read_queue_nums"]),
+        topics=subscribed(subscribing),
+        queues=configured,
     )
     return Interests.merged([made])
 

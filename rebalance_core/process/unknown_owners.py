@@ -104,7 +104,7 @@ def _unlisted(runs: Mapping[str, AuditRun], tables: Mapping[str, pa.Table]) -> s
     if not unlisted:
         return set()
     brokers: dict[Group, set[str]] = {}
-    configured = of_types(tables["cluster_events"], (TOPIC_CONFIG,)).select(_TOPIC)
+    configured = of_types(tables["cluster_events"], (TOPIC_CONFIG,), _TOPIC)
     for row in configured.group_by([*_TOPIC]).aggregate([]).to_pylist():
         brokers.setdefault((row["cluster"], row["topic"]), set()).add(row["broker_name"])
     topics = topics_of_groups(tables, {topic for _, topic in brokers})
