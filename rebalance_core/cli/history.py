@@ -26,7 +26,7 @@ from rebalance_core.cli.run.night_folders import AUDIT_FOLDER, NIGHT_RECORD
 from rebalance_core.cli.run.run_record import Origin, RunOutcome
 from rebalance_core.cli.settings import settings_of
 from rebalance_core.contracts import HISTORY_TABLES
-from rebalance_core.contracts.history import FINDING_STATES, GROUP_NIGHTS, OVER
+from rebalance_core.contracts.history import FINDING_STATES, GROUP_NIGHTS, OVER, subject_of
 from rebalance_core.contracts.propagation import PROPAGATION
 from rebalance_core.contracts.run_names import STATUS_OK
 from rebalance_core.contracts.settings_file import option_text
@@ -247,6 +247,8 @@ def _results(rows: "RowsByTable", left_out: Sequence[str]) -> dict[str, Any]:
                 "cluster": row["cluster"],
                 "rule_id": row["rule_id"],
                 "consumer_group": row["consumer_group"],
+                "topic": row["topic"],
+                "broker_name": row["broker_name"],
                 "state": row["state"],
                 "nights_seen": row["nights_seen"],
                 "owner": row["owner"],
@@ -287,9 +289,8 @@ def _render(facts: Mapping[str, Any]) -> str:
 
 def _standing(row: Mapping[str, Any]) -> str:
     owner = f" ({row['owner']})" if row["owner"] else ""
-    return (
-        f"{row['state']}, {_nights(row['nights_seen'])}: {row['rule_id']}{owner}: {row['summary']}"
-    )
+    about = f"{row['rule_id']} {subject_of(row)}"
+    return f"{row['state']}, {_nights(row['nights_seen'])}: {about}{owner}: {row['summary']}"
 
 
 def _nights(number: int) -> str:

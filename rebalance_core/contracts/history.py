@@ -1,6 +1,7 @@
 """The tables of `history`: nightly audits, put together."""
 
-from typing import Final, Literal
+from collections.abc import Mapping
+from typing import Any, Final, Literal
 
 from rebalance_core.contracts.table import Table, columns
 from rebalance_core.model.verdicts import RUN_VERDICTS, SEVERITIES, VERDICTS
@@ -101,6 +102,7 @@ OPEN_FINDINGS = Table(
         rule_id STRING the rule
         consumer_group? STRING the group concerned
         topic? STRING the topic concerned
+        broker_name? STRING the broker concerned
         owner? STRING the team of --owners; null: no pattern fits
         state STRING {allowed}
         first_night_ms BIGINT end_ms of the first night
@@ -119,6 +121,15 @@ OPEN_FINDINGS = Table(
     ),
     key=("cluster", "fingerprint"),
 )
+
+
+def subject_of(row: Mapping[str, Any]) -> str:
+    """Return what a row of ``open_findings`` is about: the first of its group, broker and topic, or
+    the cluster.
+    """
+    names = ("consumer_group", "broker_name", "topic", "cluster")
+    return next(str(row[name]) for name in names if row[name] is not None)
+
 
 FLAPS = Table(
     "flaps",

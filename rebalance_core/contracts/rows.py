@@ -1067,6 +1067,7 @@ class OpenFindingsRow(TypedDict):
     rule_id: str
     consumer_group: str | None
     topic: str | None
+    broker_name: str | None
     owner: str | None
     state: Literal[
         "NEW",

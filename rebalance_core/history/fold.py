@@ -163,6 +163,7 @@ def _row(name: str, life: _Life, owners: Sequence[Owner]) -> OpenFindingsRow:
         "rule_id": finding["rule_id"],
         "consumer_group": finding["consumer_group"],
         "topic": finding["topic"],
+        "broker_name": finding["broker_name"],
         "owner": owner_of(owners, finding["cluster"], finding["consumer_group"]),
         "state": life.state,
         "first_night_ms": life.first_ms,

@@ -15,6 +15,7 @@ from rebalance_core.contracts.history import (
     OPEN,
     REOPENED,
     FindingState,
+    subject_of,
 )
 from rebalance_core.history.owners import Owner, entry_of
 from rebalance_core.model.times import utc
@@ -134,8 +135,7 @@ def _message(changes: Sequence[Change], ends: Mapping[str, int]) -> Message:
 
 
 def _paragraph(state: FindingState, row: OpenFindingsRow, followers: int) -> str:
-    group = row["consumer_group"]
-    what = _shown(row["cluster"] if group is None else group, LONGEST_NAME)
+    what = _shown(subject_of(row), LONGEST_NAME)
     follow = "1 finding follows" if followers == 1 else f"{followers:,} findings follow"
     more = f" ({follow} from it)" if followers else ""
     line = f"{state} {row['severity']} {what}: {_shown(row['summary'], LONGEST_SENTENCE)}{more}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from markupsafe import Markup
 
+from rebalance_core.contracts.history import subject_of
 from rebalance_core.model.system_groups import is_system_group
 from rebalance_core.model.times import DAY_MS, utc
 from rebalance_core.model.verdicts import DIFFERS, EQUAL, OFFLINE, SHARED, UNKNOWN, UNSTABLE
@@ -73,6 +74,7 @@ def history_facts(rows: RowsByTable, with_owners: bool, left_out: Sequence[str])
         "most_nights": max(map(len, by_cluster.values())),
         "incomplete": [night for night in nights if not night["complete"]],
         "states": _by_state(findings, last),
+        "subject_of": subject_of,
         "listed": LISTED,
         "old_nights": OLD_NIGHTS,
         "with_owners": with_owners,

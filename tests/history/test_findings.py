@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from rebalance_core.audit.changes import AuditedScope, Files
+from rebalance_core.contracts.history import subject_of
 from rebalance_core.history.fold import FindingLives
 from rebalance_core.history.night import Night
 from rebalance_core.history.owners import Owner
@@ -61,6 +62,13 @@ def night(
 
 def states(lives: FindingLives) -> dict[str, str]:
     return {row["fingerprint"]: row["state"] for row in lives.rows()}
+
+
+def test_an_open_finding_names_its_broker() -> None:
+    lives = FindingLives()
+    lives.add(night(0, [finding("BROKER_DOWN", "") | {"consumer_group": None, "broker_name": "b"}]))
+    (row,) = lives.rows()
+    assert (row["broker_name"], subject_of(row)) == ("b", "b")
 
 
 def test_random_nights() -> None:

@@ -19,6 +19,8 @@ def finding(group: str | None, state: str, opened: int | None, **changes: Any) -
         "fingerprint": f"f-{group}",
         "rule_id": "IDLE_MEMBER",
         "consumer_group": group,
+        "topic": None,
+        "broker_name": None,
         "state": state,
         "opened_night_ms": opened,
         "over_night_ms": None,
@@ -123,6 +125,12 @@ def test_a_message_is_bounded_and_gives_no_orders() -> None:
     assert "‹!channel› \\u202e主" in made.text
     assert not any(sign in made.text for sign in "<>\u202e")
     assert len((made.title + made.text).encode()) < 20_000
+
+
+def test_a_finding_without_a_group_names_its_broker() -> None:
+    made = message([finding(None, "NEW", 30, broker_name="broker-b")])
+    assert made is not None
+    assert "NEW WARNING broker-b: " in made.text
 
 
 def test_a_finding_of_a_rule_that_is_gone_has_no_remedy() -> None:
