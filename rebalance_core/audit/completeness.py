@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from rebalance_core.audit.group_snapshot import (
@@ -14,6 +15,7 @@ from rebalance_core.audit.group_snapshot import (
     listed,
     plural,
 )
+from rebalance_core.contracts.ledger import LACKS
 from rebalance_core.ingest.collection import UNDATED
 from rebalance_core.ingest.fact import (
     CUT_OFF,
@@ -26,7 +28,7 @@ from rebalance_core.ingest.fact import (
 )
 from rebalance_core.ingest.parse.config_stores import ROCKSDB_V2
 from rebalance_core.model import verdicts
-from rebalance_core.model.times import HOUR_MS, MINUTE_MS, utc
+from rebalance_core.model.times import HOUR_MS, MINUTE_MS, UTC_TEXT, utc
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import (
@@ -92,6 +94,7 @@ def incomplete_brokers(group: ClusterSnapshot) -> Iterator[Finding]:
         yield _incomplete(
             f"the collection has no log and no store from any of the {len(bare)} brokers: only "
             "dumps show the cluster, and only its present state",
+            "files of all brokers",
             {"brokers": ", ".join(bare)},
         )
         return
@@ -120,21 +123,24 @@ def missing_brokers(group: ClusterSnapshot) -> dict[str, Finding | None]:
             continue
         who = "collection.toml expects it" if broker in expected else "clusterList lists it"
         if not files.keys() - {"dump"}:
+            lacks = "all files"
             what = f"the collection has no log and no store from {broker}, though {who}"
         elif "log" not in files:
+            lacks = BROKER_LOG
             what = (
                 f"the broker.log of {broker} was not collected: joins and departures of its "
                 "members are unknown"
             )
         elif broker not in run.down and max(files.values()) < run.end_ms - run.stale_ms:
             age = _hours(run.end_ms - max(files.values()))
+            lacks = "recent files"
             what = (
                 f"the newest file of {broker} is {age} older than the newest file of the collection"
             )
         else:
             continue
         evidence = {"broker": broker} | {kind: utc(ms) for kind, ms in files.items()}
-        missing[broker] = _incomplete(what, evidence, broker_name=broker)
+        missing[broker] = _incomplete(what, lacks, evidence, broker_name=broker)
     return missing
 
 
@@ -150,6 +156,7 @@ def ended_logs(group: ClusterSnapshot) -> Iterator[Finding]:
             yield _incomplete(
                 f"the broker.log of {broker} ends {_minutes(newest - until_ms)} before the newest "
                 "dump: only dumps show which members joined or left since then",
+                "end of broker.log",
                 {"broker": broker, "log_end": utc(until_ms), "newest_dump": utc(newest)},
                 broker_name=broker,
                 remedy="Copy the logs after the dumps, up to their last line.",
@@ -161,6 +168,7 @@ def ended_logs(group: ClusterSnapshot) -> Iterator[Finding]:
                 f"the broker.log of {unlogged}, which was master of {row['broker_name']} at "
                 "times, was not collected: members that joined or left during those times are "
                 "unknown",
+                f"broker.log of {unlogged}",
                 {"broker": row["broker_name"], "folders": unlogged},
                 broker_name=row["broker_name"],
             )
@@ -169,6 +177,7 @@ def ended_logs(group: ClusterSnapshot) -> Iterator[Finding]:
             yield _incomplete(
                 f"{plural(count, 'file')} of the broker.log of {row['broker_name']} cannot be "
                 "read to the end: what members did during that time is unknown",
+                "part of broker.log",
                 {"broker": row["broker_name"], "file": row["source"]},
                 broker_name=row["broker_name"],
                 remedy="Copy the file again. The table rejected names the file and the reason.",
@@ -184,6 +193,7 @@ def missing_name_servers(facts: FactsByKind) -> Iterator[Finding]:
         yield _incomplete(
             f"the logs of only {len(collected)} of the {len(expected)} expected name servers were "
             f"collected ({names} missing): whether their routes differ is unknown",
+            "logs of name servers",
             {"expected": listed(sorted(expected)), "collected": listed(sorted(collected))},
         )
 
@@ -203,11 +213,12 @@ def missing_dumps(group: ClusterSnapshot) -> Iterator[Finding]:
         names = " or ".join(commands)
         last = max((newest[c] for c in commands if c in newest), default=None)
         if last is None:
-            yield _incomplete(f"the collection has no dump of {names}: {what} is unknown", {})
+            yield _incomplete(f"the collection has no dump of {names}: {what} is unknown", names)
         elif last < run.end_ms - run.stale_ms:
             age = _hours(run.end_ms - last)
             yield _incomplete(
                 f"the newest dump of {names} is {age} old: {what} now is unknown",
+                f"recent {names}",
                 {"newest": utc(last), "end": utc(run.end_ms)},
             )
 
@@ -268,6 +279,7 @@ def files_not_read(rows: Iterable[NotReadFact]) -> Iterator[Finding]:
         evidence = {"files": listed(row["source"] for row in files), "why": details["why"]}
         yield _incomplete(
             f"{subject} {how}{why}{like}",
+            ", ".join(filter(None, (what, place, looks_like, read, set_apart_as))),
             evidence,
             broker_name=files[0]["broker_name"],
             remedy=_IF_SET_APART.get(set_apart_as) or _if_unread(details["why"]),
@@ -297,6 +309,7 @@ def not_collected(rows: Iterable[NotCollectedFact]) -> Iterator[Finding]:
         first = "" if len(failed) == 1 else "the first: "
         yield _incomplete(
             f"the collection of {what} is incomplete: {first}{why}",
+            "/".join(place),
             {"what": listed(row["details"]["what"] for row in failed), "why": why},
             broker_name=broker or None,
         )
@@ -313,6 +326,7 @@ def renamed_groups(rows: Iterable[GroupRenamedFact]) -> Iterator[Finding]:
         yield _incomplete(
             f"logs and dumps give groups different names: {listed(named)}; the audit reads the "
             "logs under the dumps' names",
+            "names of groups",
             {
                 "groups": listed(row["details"]["group"] for row in rows),
                 "in_logs": listed(row["details"]["in_logs"] for row in rows),
@@ -339,6 +353,7 @@ def missing_exports(group: ClusterSnapshot) -> Iterator[Finding]:
             yield _incomplete(
                 f"{broker} keeps its offsets in config/rdb, which no command exports, and no "
                 "recent consumerProgress was collected: what its groups have committed is unknown",
+                PROGRESS,
                 {"broker": broker, "form": form, "store": row["source"]},
                 broker_name=broker,
                 remedy="Collect consumerProgress, topicStatus and exportMetadata; with "
@@ -357,6 +372,7 @@ def missing_exports(group: ClusterSnapshot) -> Iterator[Finding]:
             what += [f"{listed(old)} exported more than {_hours(run.stale_ms)} ago"] if old else []
             yield _incomplete(
                 f"the configurations of {broker} are in RocksDB: {'; '.join(what)}",
+                "exports of RocksDB",
                 {"broker": broker, "form": form, "store": row["source"]},
                 broker_name=broker,
                 remedy=f"mqadmin rocksDBConfigToJson -b {address}, right before config/*.json is "
@@ -373,6 +389,7 @@ def lost_kinds(kinds: Sequence[str]) -> Iterator[Finding]:
     if kinds:
         yield _incomplete(
             f"the collection has no {' and no '.join(kinds)}, which the previous run read",
+            listed(kinds),
             {"lost": listed(kinds)},
             remedy="Find out why it was not collected. If the source no longer exists, do "
             "nothing: the next run is compared with this one.",
@@ -386,6 +403,7 @@ def old_collection(group: ClusterSnapshot) -> Iterator[Finding]:
         late = _hours(not_before_ms - run.end_ms)
         yield _incomplete(
             f"the newest file of the collection is {late} older than allowed",
+            "recent files",
             {"end": utc(run.end_ms), "not_before": utc(not_before_ms)},
         )
 
@@ -397,8 +415,9 @@ def unsure_findings(rows: Iterable[FindingsRow]) -> Iterator[Finding]:
         rows: the rows of ``findings`` of one cluster.
     """
     unsure = [row for row in rows if is_unsure(row) and row["accepted"] is None]
-    by_reason = grouped(unsure, lambda row: row["evidence"]["why"])
-    for why, of_reason in sorted(by_reason.items()):
+    by_reason = grouped(unsure, lambda row: UTC_TEXT.sub("", row["evidence"]["why"]))
+    for lacks, of_reason in sorted(by_reason.items()):
+        why = listed(sorted({row["evidence"]["why"] for row in of_reason}))
         groups = grouped(of_reason, lambda row: row["consumer_group"] or row["broker_name"] or "")
         named = [
             f"{name} ({', '.join(sorted({row['rule_id'] for row in of_one}))})".lstrip()
@@ -409,6 +428,7 @@ def unsure_findings(rows: Iterable[FindingsRow]) -> Iterator[Finding]:
         yield _incomplete(
             f"{plural(len(of_reason), 'finding')} above INFO {be} uncertain because {why}: "
             f"{listed(named)}",
+            lacks,
             {"groups": listed(groups), "findings": len(of_reason), "why": why},
             remedy=_sentences(remedies),
         )
@@ -433,8 +453,11 @@ def _hours(span_ms: int) -> str:
     return f"{span_ms / HOUR_MS:.0f} h"
 
 
-def _incomplete(what: str, evidence: Mapping[str, object], **where: Any) -> Finding:
-    return Finding(what[0].upper() + what[1:] + ".", evidence, **where)
+def _incomplete(
+    what: str, lacks: str, evidence: Mapping[str, object] = MappingProxyType({}), **where: Any
+) -> Finding:
+    """Return a finding; ``lacks`` tells it apart from others about the same broker."""
+    return Finding(what[0].upper() + what[1:] + ".", {**evidence, LACKS: lacks}, **where)
 
 
 def _newest_of_brokers(group: ClusterSnapshot) -> dict[str, dict[str, int]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypedDict
 from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE
 from rebalance_core.audit.finding_rows import finding_row
 from rebalance_core.audit.group_snapshot import MAX_LISTED, Finding, listed, plural
+from rebalance_core.contracts.ledger import LACKS
 from rebalance_core.model import verdicts
 
 if TYPE_CHECKING:
@@ -117,5 +118,5 @@ def incomplete_groups(reason: str, count: int, names: list[str]) -> Finding:
     groups = f"{plural(count, 'online group')}{', each' if count > 1 else ''}"
     return Finding(
         f"{groups} {_WORDS[reason]}: {names_shown}.",
-        {"groups": names_shown},
+        {"groups": names_shown, LACKS: reason},
     )

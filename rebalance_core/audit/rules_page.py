@@ -174,9 +174,10 @@ def rules_page() -> str:
         "## The same finding in two runs",
         "",
         "`fingerprint` of `findings` is a hash of cluster, rule, group and topic, for "
-        f"{_about(BROKER)} also of the broker, for {_about(QUEUE)} also of the queue. Clients do "
-        "not count, because a restarted client has a new id. A missing finding is gone only if "
-        "the run looked for it ([states](operations.md#an-audit-run-step-by-step)).",
+        f"{_about(BROKER)} also of the broker, for {_about(QUEUE)} also of the queue, for "
+        "`COLLECTION_INCOMPLETE` also of what is missing (`lacks` in its evidence). Clients do not "
+        "count, because a restarted client has a new id. A missing finding is gone only if the run "
+        "looked for it ([states](operations.md#an-audit-run-step-by-step)).",
         "",
         "## One cause, several findings",
         "",

@@ -81,10 +81,16 @@ GROUP_VERDICTS = Table(
 )
 
 
+LACKS = "lacks"
+"""The evidence that tells the findings about one collection apart: what is missing from it, in the
+same words every night."""
+
+
 def fingerprint_of(finding: Mapping[str, Any], about: str) -> str:
     """Return the fingerprint of a row of ``findings``.
 
-    Clients are left out: a client that restarts has a new id.
+    Clients are left out: a client that restarts has a new id. `LACKS` is included where a finding
+    has it.
 
     Args:
         finding: a row.
@@ -96,7 +102,11 @@ def fingerprint_of(finding: Mapping[str, Any], about: str) -> str:
     """
     names = ["cluster", "rule_id", "consumer_group", "topic"]
     names += {BROKER: ["broker_name"], QUEUE: ["broker_name", "queue_id"]}.get(about, [])
-    text = json.dumps([finding.get(name) for name in names])
+    values = [finding.get(name) for name in names]
+    values += [
+        value for name, value in dict(finding.get("evidence") or ()).items() if name == LACKS
+    ]
+    text = json.dumps(values)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

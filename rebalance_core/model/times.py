@@ -40,6 +40,10 @@ def utc(time_ms: int, pattern: str = "%Y-%m-%d %H:%M:%SZ") -> str:
     return f"{time_ms} ms" if moment is None else moment.strftime(pattern)
 
 
+UTC_TEXT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ")
+"""What `utc` returns by default."""
+
+
 def utc_ms(time_ms: int) -> str:
     """Return the time as text with milliseconds.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -17,7 +16,7 @@ from markupsafe import Markup, escape
 
 from rebalance_core.contracts.ledger import by_cause
 from rebalance_core.model.file_statuses import FILE_STATUSES, NOT_UNDERSTOOD, REFUSED
-from rebalance_core.model.times import utc
+from rebalance_core.model.times import UTC_TEXT, utc
 from rebalance_core.model.verdicts import HEALTH, INCOMPLETE, INFO, TROUBLE, WORST_FIRST
 from rebalance_core.report.audit_report import AuditReport, ShownFinding
 from rebalance_core.report.group_table import (
@@ -304,7 +303,6 @@ def _compared(report: AuditReport) -> str:
     )
 
 
-TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ")
 TEMPLATES = "templates"
 PAGE, SCRIPT = "page.html.j2", "page.js"
 GROUPS_NAMED = 6
@@ -442,7 +440,7 @@ def _sentence(text: str) -> Markup:
     >>> _sentence("<b> since 2026-11-21 03:47:36Z.")
     Markup('&lt;b&gt; since <time>2026-11-21 03:47:36Z</time>.')
     """
-    return Markup(TIME.sub(r"<time>\g<0></time>", str(escape(visible(text)))))
+    return Markup(UTC_TEXT.sub(r"<time>\g<0></time>", str(escape(visible(text)))))
 
 
 def _amount(number: int | None) -> str:

@@ -4,16 +4,20 @@ from typing import Any
 
 import pytest
 
+from rebalance_core.audit.changes import fingerprint
 from rebalance_core.audit.cluster_snapshot import cluster_snapshot
 from rebalance_core.audit.completeness import (
     _IF_SET_APART,
+    COLLECTION_INCOMPLETE,
     find_incomplete,
     lost_kinds,
     unsure_findings,
 )
+from rebalance_core.audit.finding_rows import finding_row
 from rebalance_core.audit.group_snapshot import AuditRun, Finding, facts_by_kind
 from rebalance_core.audit.incomplete_groups import by_reason, missing_of_groups, missing_reason
 from rebalance_core.ingest.fact import SET_APART
+from rebalance_core.model.times import utc
 from tests.unit.audit.group_rows import fact
 from tests.unit.audit.snapshots import judge_cluster
 
@@ -111,7 +115,7 @@ def test_a_collection_without_anything_of_brokers_has_one_finding_for_all() -> N
     assert finding.summary.startswith(
         "The collection has no log and no store from any of the 2 brok"
     )
-    assert finding.evidence == {"brokers": "a, b"}
+    assert finding.evidence["brokers"] == "a, b"
     assert run.missing == frozenset("ab")
 
 
@@ -195,6 +199,47 @@ def test_kinds_that_the_previous_run_read(kinds: tuple[str, ...], named: str | N
     found = [finding.summary for finding in lost_kinds(kinds)]
     said = f"The collection has no {named}, which the previous run read."
     assert found == ([] if named is None else [said])
+
+
+def test_what_is_missing_tells_the_findings_of_a_cluster_and_a_broker_apart() -> None:
+    def night(later_ms: int) -> list[str]:
+        until = str(END - 2 * HOUR + later_ms)
+        facts = [
+            *WHOLE[:5],
+            *(not_read(name, f"mqadmin/{name}") for name in ("topicRoute", "topicList")),
+            not_collected("mqadmin/clusterList", "timeout"),
+            not_collected("brokers/a/store", "denied", "a"),
+            fact(
+                "BROKER_FILE",
+                END,
+                broker_name="a",
+                details={
+                    "file": "log",
+                    "name": "broker.log",
+                    "until_ms": until,
+                    "unlogged": "a-1",
+                    "unreadable": "2",
+                },
+            ),
+        ]
+        rows = [
+            finding_row(COLLECTION_INCOMPLETE, finding)
+            for finding in [
+                *incomplete(facts, [dump("consumerStatus", END + later_ms)])[1],
+                *unsure_findings(
+                    [
+                        unsure("IDLE_MEMBER", "g1", f"a log ends at {utc(END + later_ms)}"),
+                        unsure("IDLE_MEMBER", "g1", "one log"),
+                    ]
+                ),
+            ]
+        ]
+        rows += missing_of_groups({"NO_DUMP": (1, ["g"]), "LOG_ENDED": (1, ["g"])}, 3)
+        return [fingerprint({**row, "cluster": "c"}) for row in rows]  # type: ignore[typeddict-item]
+
+    first = night(0)
+    assert len(first) == len(set(first)) == 13
+    assert night(HOUR) == first
 
 
 def test_a_collection_that_is_old_as_a_whole() -> None:
