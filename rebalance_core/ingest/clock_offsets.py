@@ -67,6 +67,8 @@ offset.
 """
 REGISTERED_MS, USUAL_REGISTERED_MS = 30_000, 10_000
 """A broker registers 10 s after its start, or when the name server is available."""
+TOGETHER_MS = 60_000
+"""Logs that are copied one after the other end less than this apart."""
 FIRST_MS = 30_000
 """A client logs its start, and is a member this soon after the first line of its log."""
 MOST_TRIED = 20
@@ -574,7 +576,7 @@ def _of_name_servers(
         best = max(explained, key=lambda ms: len(explained[ms]))
         brokers = {broker for broker, _, _ in explained[best]}
         apart_ms = ends[host] - end_ms if end_ms is not None and host in ends else best
-        together = abs(apart_ms) < abs(apart_ms - best)
+        together = abs(apart_ms) < min(TOGETHER_MS, abs(apart_ms - best))
         if 2 * len(explained[0]) >= len(starts) > 0 or (starts and together):
             offsets[host] = 0
         elif len(explained[best]) >= max(LEAST_MATCHES, len(starts) // 2 + 1) and (
