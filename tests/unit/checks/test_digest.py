@@ -123,6 +123,21 @@ def test_a_hash_depends_on_the_row_alone() -> None:
     assert (many == np.concatenate([expected[[5] * 3], expected, expected[[5] * BLOCK_ROWS]])).all()
 
 
+def test_hashes_of_long_texts_stay_what_they_are() -> None:
+    """They are longer than the stretch that is hashed at once."""
+    table = Table("t", "", columns("text? STRING a text"))
+    texts = ["ab", "x" * 65_536, "", "é" * 40_000, "y" * 65_535, "cd"]
+    hashes = column_hashes(table.columns, pa.record_batch([pa.array(texts)], ["text"]))
+    assert [f"{value:016x}" for value in hashes] == [
+        "ba9ee7a2a63cf83c",
+        "8cf286faeedc8262",
+        "2a988e853279c3ba",
+        "001ffac60acdfa81",
+        "c41f70c1884c11e5",
+        "149757ac83b66fe6",
+    ]
+
+
 def test_bytes_under_nulls_do_not_count() -> None:
     texts = pa.array(["ab", "cd", "ef"])
     under = pa.Array.from_buffers(pa.string(), 3, [pa.py_buffer(b"\x05"), *texts.buffers()[1:]])
