@@ -7,11 +7,13 @@ with `run`. That module may import pyspark, which takes seconds and need not be 
 
 import argparse
 import gc
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from textwrap import fill
+from types import ModuleType
 from typing import Any, NoReturn
 
 from rebalance_core.cli import job_options, planning_options
@@ -48,6 +50,32 @@ def _few_collections() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
+class _NoPandas:
+    """A finder of modules that finds no pandas."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
+        """Raise for pandas; leave every other module to the finders behind."""
+        if name == "pandas":
+            raise ModuleNotFoundError(name=name)
+
+
+def _module_of(job: str) -> ModuleType:
+    """Import a job's module, and let pyarrow find no pandas.
+
+    pyarrow looks for pandas once, at its first value, and imports it for a third of a second. If a
+    frame is asked for later, pyarrow imports it then.
+    """
+    sys.meta_path.insert(0, _NoPandas)
+    try:
+        module = import_module(f"rebalance_core.cli.{job}")
+        if "pyarrow" in sys.modules:
+            sys.modules["pyarrow"].scalar(0)
+    finally:
+        sys.meta_path.remove(_NoPandas)
+    return module
+
+
 @dataclass(frozen=True)
 class Job:
     """A job, with its options and two example command lines."""
@@ -59,9 +87,8 @@ class Job:
 
     def run(self, options: JobOptions) -> JobReport:
         """Import the job's module and run it."""
-        module = self.name.replace("-", "_")
         with _few_collections():
-            report: JobReport = import_module(f"rebalance_core.cli.{module}").run(options)
+            report: JobReport = _module_of(self.name.replace("-", "_")).run(options)
         return report
 
 

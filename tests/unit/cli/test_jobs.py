@@ -1,6 +1,7 @@
 """How a job is run, whichever it is."""
 
 import gc
+import subprocess
 import sys
 from types import SimpleNamespace
 
@@ -24,3 +25,26 @@ def test_garbage_is_collected_rarely_while_a_job_runs(monkeypatch: pytest.Monkey
         Job("made_up", SimulateOptions, "", ()).run(SimulateOptions())
     assert seen == [OBJECTS_A_COLLECTION]
     assert gc.get_threshold() == before
+
+
+def test_pandas_is_loaded_by_the_job_that_asks_for_a_frame_alone() -> None:
+    """A job's values do not load it, which would take a third of a second."""
+    asks = """
+import sys
+from rebalance_core.cli.jobs import JOBS
+from rebalance_core.cli.job_options import IngestOptions
+try:
+    JOBS["ingest"].run(IngestOptions(collection="/nowhere", output="/nowhere"))
+except Exception as error:
+    print(type(error).__name__)
+import pyarrow
+table = pyarrow.table({"n": [1]}).group_by("n").aggregate([])
+print("pandas" in sys.modules, pyarrow.scalar(table["n"][0].as_py()))
+import pandas
+print(pyarrow.array(pandas.Series([None, 2])), pyarrow.Table.from_pandas(table.to_pandas()))
+"""
+    done = subprocess.run([sys.executable, "-c", asks], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    first, second, *frames = done.stdout.splitlines()
+    assert (first, second) == ("InputRefused", "False 1")
+    assert any("int64" in line for line in frames)
