@@ -26,6 +26,7 @@ from rebalance_core.audit.group_snapshot import (
     RefusedHeartbeat,
     grouped,
 )
+from rebalance_core.audit.retention import retention_ms, stated_last
 from rebalance_core.model.events import BROKER_EVENTS, NOTICES
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import HOUR_MS
@@ -33,12 +34,9 @@ from rebalance_core.model.times import HOUR_MS
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import (
         BrokerEventsRow,
-        BrokerInClusterFact,
-        BrokerStartedFact,
         CoverageRow,
         FactsByKind,
         GroupConfigsFact,
-        MessageRetentionFact,
         NewestDumpsRow,
         ObservedFactsRow,
         SpansRow,
@@ -192,7 +190,10 @@ def cluster_snapshot(
         offsets_ms=_offset_copies(facts, "first_ms") if facts["COLLECTED"] else None,
         offsets_until_ms=_offset_copies(facts, "last_ms"),
         addresses=_addresses(facts),
-        retention_ms=retention_ms(facts["MESSAGE_RETENTION"]),
+        retention_ms={
+            broker: kept_ms
+            for (_, broker), kept_ms in retention_ms(facts["MESSAGE_RETENTION"]).items()
+        },
         unlock_failed=_unlock_failed(facts),
         expired=grouped(
             map(expired_messages, facts["MESSAGES_OF_ANY_EXPIRED"]), lambda each: each.queue
@@ -273,35 +274,20 @@ def _heartbeats_refused(facts: FactsByKind) -> dict[str, tuple[RefusedHeartbeat,
     }
 
 
-def _stated_last(
-    row: BrokerStartedFact | BrokerInClusterFact | MessageRetentionFact,
-) -> tuple[int, str]:
-    """Return the sort key that puts the latest statement last, independently of the order of
-    reading.
-    """
-    return row["last_ms"], row["source"]
-
-
 def _addresses(facts: FactsByKind) -> dict[str, str]:
     """Return the broker that last had each address."""
     started = {
         row["broker_name"]: row["details"]["address"]
-        for row in sorted(facts["BROKER_STARTED"], key=_stated_last)
+        for row in sorted(facts["BROKER_STARTED"], key=stated_last)
         if row["details"].get("address")
     }
     of_brokers = {address: broker for broker, address in started.items()}
     listed = {
         row["details"]["addr"]: row["broker_name"]
-        for row in sorted(facts["BROKER_IN_CLUSTER"], key=_stated_last)
+        for row in sorted(facts["BROKER_IN_CLUSTER"], key=stated_last)
         if row["broker_name"] not in started and row["details"].get("addr")
     }
     return of_brokers | listed
-
-
-def retention_ms(stated: Iterable[MessageRetentionFact]) -> dict[str, int]:
-    """Return how long each broker of a cluster keeps messages, according to its last statement."""
-    newest = sorted(stated, key=_stated_last)
-    return {row["broker_name"]: int(row["details"]["hours"]) * HOUR_MS for row in newest}
 
 
 def _overloads(facts: FactsByKind) -> dict[str, tuple[tuple[int, int], ...]]:

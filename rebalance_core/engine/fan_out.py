@@ -101,6 +101,22 @@ def _named(topics: pa.Table) -> pa.Table:
     return topics.filter(topics["topic"].is_valid())
 
 
+def topics_of_groups(tables: Mapping[str, pa.Table]) -> pa.Table:
+    """Return the (cluster, consumer_group, topic) that groups subscribe to or commit on, and the
+    retry topics.
+    """
+    joins = of_types(tables["cluster_events"], (events.CONSUMER_JOIN, events.SUBSCRIBE))
+    parts = [subscribed(joins)]
+    if "consumer_groups" in tables:
+        parts.append(subscribed(tables["consumer_groups"]))
+    if "committed_offsets" in tables:
+        parts.append(tables["committed_offsets"].select([*GROUP, "topic"]))
+    topics = pa.concat_tables(parts)
+    retry = pc.binary_join_element_wise(RETRY_TOPIC_PREFIX, topics["consumer_group"], "")
+    topics = pa.concat_tables([topics, topics.set_column(2, "topic", retry)])
+    return topics.group_by([*GROUP, "topic"], use_threads=False).aggregate([])
+
+
 # Assignment of every input row to the groups it concerns, as row numbers by group.
 #
 # Consumer events, request modes and commits name their group. A topic event or a queue's offsets

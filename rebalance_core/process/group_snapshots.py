@@ -16,7 +16,13 @@ from rebalance_core.contracts import (
 )
 from rebalance_core.contracts.propagation import PROPAGATION
 from rebalance_core.contracts.table import TECHNICAL, rows_of_arrow
-from rebalance_core.engine.fan_out import GROUP, ROWS_PER_CHUNK, GroupedRows, of_types, subscribed
+from rebalance_core.engine.fan_out import (
+    GROUP,
+    ROWS_PER_CHUNK,
+    GroupedRows,
+    of_types,
+    topics_of_groups,
+)
 from rebalance_core.kernels import segments
 from rebalance_core.kernels.codes import encode
 from rebalance_core.kernels.segments import Bools, Ints, pointers
@@ -98,22 +104,6 @@ def by_group(tables: Mapping[str, pa.Table]) -> GroupedRows:
     return GroupedRows(
         clusters.take(pa.array(of_cluster)), groups.take(pa.array(of_group)), whole, rows, first
     )
-
-
-def topics_of_groups(tables: Mapping[str, pa.Table]) -> pa.Table:
-    """Return the (cluster, consumer_group, topic) that groups subscribe to or commit on, and the
-    retry topics.
-    """
-    joins = of_types(tables["cluster_events"], (events.CONSUMER_JOIN, events.SUBSCRIBE))
-    parts = [subscribed(joins)]
-    if "consumer_groups" in tables:
-        parts.append(subscribed(tables["consumer_groups"]))
-    if "committed_offsets" in tables:
-        parts.append(tables["committed_offsets"].select([*GROUP, "topic"]))
-    topics = pa.concat_tables(parts)
-    retry = pc.binary_join_element_wise(RETRY_TOPIC_PREFIX, topics["consumer_group"], "")
-    topics = pa.concat_tables([topics, topics.set_column(2, "topic", retry)])
-    return topics.group_by([*GROUP, "topic"], use_threads=False).aggregate([])
 
 
 def missing_routes(observed_facts: pa.Table, topics: pa.Table) -> pa.Table:

@@ -5,20 +5,17 @@ show.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from operator import itemgetter
 from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.audit.cluster_snapshot import retention_ms
-from rebalance_core.audit.group_snapshot import grouped
+from rebalance_core.audit.retention import retention_ms
 from rebalance_core.contracts import OBSERVED_TABLES, PROGRESS_TABLES
 from rebalance_core.contracts.table import rows_of_arrow
-from rebalance_core.engine.fan_out import GROUP, with_empty_events_if_missing
+from rebalance_core.engine.fan_out import GROUP, topics_of_groups, with_empty_events_if_missing
 from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.times import MINUTE_MS
-from rebalance_core.process.group_snapshots import topics_of_groups
 from rebalance_core.process.queue_progress import (
     OF_LITE_TOPIC,
     queue_progress,
@@ -101,9 +98,4 @@ def _retention_ms(evidence: Mapping[str, pa.Table]) -> dict[tuple[str, str], int
         return {}
     facts = evidence["observed_facts"]
     stated = rows_of_arrow(facts.filter(pc.equal(facts["kind"], "MESSAGE_RETENTION")))
-    by_cluster = grouped(cast("list[MessageRetentionFact]", stated), itemgetter("cluster"))
-    return {
-        (cluster, broker): kept_ms
-        for cluster, rows in by_cluster.items()
-        for broker, kept_ms in retention_ms(rows).items()
-    }
+    return retention_ms(cast("list[MessageRetentionFact]", stated))
