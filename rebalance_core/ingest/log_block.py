@@ -65,8 +65,11 @@ class LogBlock:
 
     @cached_property
     def written(self) -> pa.BooleanArray:
-        """The lines that are not blank."""
-        return pc.invert(pc.or_(pc.equal(self.lines, ""), pc.utf8_is_space(self.lines)))
+        """The lines that are not blank; no line with a head is."""
+        without_head = pc.invert(self.headed)
+        others = self.lines.filter(without_head)
+        blank = pc.or_(pc.equal(others, ""), pc.utf8_is_space(others))
+        return pc.replace_with_mask(self.headed, without_head, pc.invert(blank))
 
     @cached_property
     def headed(self) -> pa.BooleanArray:
@@ -80,7 +83,9 @@ class LogBlock:
 
     @cached_property
     def local(self) -> pa.BooleanArray:
-        """Mask of the times that are in the host's time zone."""
+        """Mask of the times that are in the host's time zone; those of servers are not."""
+        if self.kind != collection.CLIENT_LOG:
+            return pa.repeat(False, len(self.times))
         column = log_lines.SECOND_CHARACTERS
         marks = pc.utf8_slice_codeunits(self._with_head, column, column + 1)
         return pc.equal(marks, log_lines.LOCAL_MARK)
@@ -105,7 +110,7 @@ class LogBlock:
             zone: the zone of a client's host; None for a server.
         """
         worded = pc.match_substring_regex(self.lines, _any_of(WORDS[self.kind]))
-        rows: list[int] = pc.indices_nonzero(pc.and_(self.written, worded)).to_pylist()
+        rows: list[int] = pc.indices_nonzero(worded).to_pylist()
         if self.kind == collection.PROXY_LOG:
             return self._with_neighbours(rows)
         repeated = () if zone is None else self._in_repeated_hours(zone)

@@ -9,6 +9,8 @@ from rebalance_core.ingest.parse.java_text import between
 
 SERVER_ZONE = timezone(timedelta(hours=8))
 SECOND_CHARACTERS = 19  # yyyy-MM-dd HH:mm:ss
+MINUTE_CHARACTERS = 17  # yyyy-MM-dd HH:mm:
+_SECONDS = {f"{second:02d}": 1000 * second for second in range(60)}
 FIRST_YEAR, LAST_YEAR = 1990, 2200
 
 
@@ -24,6 +26,7 @@ class Clock:
         self._text = ""
         self._ms: int | None = None
         self._last = 0
+        self._minute, self._minute_ms = "", 0
 
     def second_ms(self, text: str) -> int | None:
         """Return epoch ms of ``yyyy-MM-dd HH:mm:ss``, or None if the text is no such time."""
@@ -32,7 +35,13 @@ class Clock:
         return self._ms
 
     def _read(self, text: str) -> int | None:
-        if len(text) != SECOND_CHARACTERS or text[4] != "-" or text[10] != " " or text[13] != ":":
+        second = text[MINUTE_CHARACTERS:]
+        if text[:MINUTE_CHARACTERS] == self._minute and second in _SECONDS:
+            at_ms = self._minute_ms + _SECONDS[second]
+            if at_ms >= self._last:  # in the same pass of a repeated hour
+                self._last = at_ms
+                return at_ms
+        if len(text) != SECOND_CHARACTERS or text[4] + text[10] + text[13] + text[16] != "- ::":
             return None
         try:
             local = datetime.fromisoformat(text)
@@ -45,6 +54,7 @@ class Clock:
             again = _ms(local.replace(tzinfo=self.zone, fold=1))
             at_ms = again if again >= self._last else at_ms
         self._last = at_ms
+        self._minute, self._minute_ms = text[:MINUTE_CHARACTERS], at_ms - 1000 * local.second
         return at_ms
 
 
