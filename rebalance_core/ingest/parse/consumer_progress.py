@@ -30,7 +30,7 @@ from rebalance_core.ingest.parse.command_output import (
 )
 from rebalance_core.ingest.parse.consumer_connection import VERSION
 from rebalance_core.ingest.parse.headed_tables import BROKER, WORD, Column, HeadedTable
-from rebalance_core.ingest.parse.java_numbers import count_of, decimal_of, long_of
+from rebalance_core.ingest.parse.java_numbers import count_of, decimal_of, long_of, offset_of
 from rebalance_core.ingest.parse.mqadmin_times import dashed_ms
 from rebalance_core.ingest.parse.torn_rows import refused_rows
 
@@ -224,8 +224,8 @@ class _ProgressTable:
             "broker_name": cells["Broker Name"],
             "broker_name_truncated": is_truncated(cells["Broker Name"], _BROKER_WIDTH),
             "queue_id": count_of(cells["QID"], "queue id"),
-            "broker_offset": long_of(cells["Broker Offset"], "broker offset"),
-            "consumer_offset": long_of(cells["Consumer Offset"], "consumer offset"),
+            "broker_offset": offset_of(cells["Broker Offset"], "broker offset"),
+            "consumer_offset": offset_of(cells["Consumer Offset"], "consumer offset"),
             "diff": long_of(cells["Diff"], "diff"),
             "inflight": long_of(cells["Inflight"], "inflight") if "Inflight" in cells else None,
             "last_time_ms": self._last_time(cells.get("LastTime", "")),

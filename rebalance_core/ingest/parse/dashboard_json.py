@@ -14,7 +14,7 @@ from typing import Any
 from rebalance_core.ingest.fact import BAD_ENTRY, Fact, Unread, Unreadable, shown
 from rebalance_core.ingest.parse.client_properties import client_values
 from rebalance_core.ingest.parse.command_output import NOT_ONLINE
-from rebalance_core.ingest.parse.java_numbers import count_of, long_of
+from rebalance_core.ingest.parse.java_numbers import count_of, long_of, offset_of
 from rebalance_core.ingest.parse.json_tables import (
     Entry,
     Results,
@@ -96,7 +96,8 @@ def _progress(data: Any, source: str) -> Results:
         name = name_of(info.text("topic"), "topic")
         for queue in info.items("queueStatInfoList"):
             entry = Entry(queue, f"queue of {name}")
-            end, committed = _long(queue, "brokerOffset"), _long(queue, "consumerOffset")
+            end = offset_of(_long(queue, "brokerOffset"), "brokerOffset")
+            committed = offset_of(_long(queue, "consumerOffset"), "consumerOffset")
             holder = entry.text("clientInfo") or ""
             total += end - committed
             values = {

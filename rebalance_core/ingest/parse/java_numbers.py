@@ -50,6 +50,18 @@ def count_of(value: Any, name: str) -> int:
     return number
 
 
+def offset_of(value: Any, name: str) -> int:
+    """Return an offset of a queue; -1 is what a client stores that has consumed nothing yet.
+
+    Raises:
+        Unreadable: it is no whole number from -1 to 2**63 - 1.
+    """
+    offset = long_of(value, name)
+    if offset < -1:
+        raise Unreadable(BAD_NUMBER, f"{name} is {offset}; an offset is -1 or more")
+    return offset
+
+
 def decimal_of(text: str, name: str) -> float | None:
     """Return a Java ``double`` as ``%.2f`` prints it; None for NaN and the infinities.
 

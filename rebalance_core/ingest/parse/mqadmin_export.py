@@ -40,7 +40,7 @@ _STORES = {
     '"offsetTable"': parse_consumer_offset_json,
 }
 _ENTRY = re.compile(
-    r"(?:type: offsetTable)?[0-9]+, Key: (?P<key>[^\s,]+), Value: \{(?P<offsets>[0-9=, ]*)\}"
+    r"(?:type: offsetTable)?[0-9]+, Key: (?P<key>[^\s,]+), Value: \{(?P<offsets>[0-9=, -]*)\}"
 )
 
 

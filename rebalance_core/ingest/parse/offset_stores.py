@@ -7,14 +7,13 @@ from typing import Any, NamedTuple
 
 from rebalance_core.ingest.fact import (
     BAD_ENTRY,
-    BAD_NUMBER,
     Fact,
     Unread,
     Unreadable,
     shown,
     unread,
 )
-from rebalance_core.ingest.parse.java_numbers import count_of, long_of
+from rebalance_core.ingest.parse.java_numbers import count_of, long_of, offset_of
 from rebalance_core.ingest.parse.json_tables import (
     Entry,
     Results,
@@ -105,7 +104,6 @@ def _facts_of(table: Mapping[Any, Any], read: EntryReader, source: str) -> Resul
 
 SEPARATOR = "@"
 """``ConsumerOffsetManager.TOPIC_GROUP_SEPARATOR``; neither topics nor groups may contain it."""
-NOTHING_CONSUMED = -1
 BROADCAST = "broadcast"
 """What ``BroadcastOffsetManager`` appends to the name of a group."""
 
@@ -135,22 +133,14 @@ def _offsets(key: str, value: Any) -> Stated:
             "consumer_group": group,
             "topic": topic,
             "queue_id": count_of(queue_id, f"a queue id of {key}"),
-            "committed_offset": _commit_of(offset, f"the offset of {key}, queue {queue_id}"),
+            "committed_offset": offset_of(offset, f"the offset of {key}, queue {queue_id}"),
         }
 
     return each_part(object_of(value, f"offsets of {key}"), of_queue)
 
 
-def _commit_of(value: Any, name: str) -> int:
-    """Return a commit; -1 is what a client stores that has consumed nothing yet."""
-    offset = long_of(value, name)
-    if offset < NOTHING_CONSUMED:
-        raise Unreadable(BAD_NUMBER, f"{name} is {offset}; an offset is -1 or more")
-    return offset
-
-
 def _light_offset(key: str, value: Any) -> Stated:
-    offset = long_of(value, f"the offset of {key}")
+    offset = offset_of(value, f"the offset of {key}")
     yield "lmq_offset", {"key": key, "committed_offset": offset}
 
 
@@ -202,7 +192,10 @@ def _queues(key: str, value: Any) -> Stated:
 def _order(entry: Entry, what: str) -> Mapping[str, object]:
     first_and_steps = [long_of(offset, f"an offset of {what}") for offset in entry.items("o")]
     # the first is absolute, the others are counted from it (OrderInfo.buildOffsetList)
-    offsets = [first_and_steps[0] + (step if n else 0) for n, step in enumerate(first_and_steps)]
+    offsets = [
+        offset_of(first_and_steps[0] + (step if n else 0), f"an offset of {what}")
+        for n, step in enumerate(first_and_steps)
+    ]
     renewed = {
         long_of(offset, f"an offset of ot of {what}"): long_of(ms, f"a time of ot of {what}")
         for offset, ms in entry.mapping("ot").items()
@@ -243,15 +236,13 @@ def parse_local_offset_json(text: str, source: str) -> list[Fact | Unread]:
 
 def _offset(key: Any, value: Any) -> Stated:
     queue = Entry(_queue(key), "a key of offsetTable")
-    yield (
-        "local_offset",
-        {
-            "topic": name_of(queue.text("topic"), "topic"),
-            "broker_name": name_of(queue.text("brokerName"), "brokerName"),
-            "queue_id": queue.count("queueId"),
-            "committed_offset": long_of(value, "the offset"),
-        },
-    )
+    names = {
+        "topic": name_of(queue.text("topic"), "topic"),
+        "broker_name": name_of(queue.text("brokerName"), "brokerName"),
+        "queue_id": queue.count("queueId"),
+    }
+    what = f"the offset of {', '.join(map(str, names.values()))}"
+    yield "local_offset", {**names, "committed_offset": offset_of(value, what)}
 
 
 def _queue(key: Any) -> Any:

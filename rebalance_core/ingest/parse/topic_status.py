@@ -18,7 +18,7 @@ from rebalance_core.ingest.parse.command_output import (
     whole,
 )
 from rebalance_core.ingest.parse.headed_tables import BROKER, Column, HeadedTable
-from rebalance_core.ingest.parse.java_numbers import count_of, decimal_of, long_of
+from rebalance_core.ingest.parse.java_numbers import count_of, decimal_of, offset_of
 from rebalance_core.ingest.parse.mqadmin_times import dashed_ms
 from rebalance_core.ingest.parse.topic_route import number_column
 from rebalance_core.ingest.parse.torn_rows import refused_rows
@@ -101,8 +101,8 @@ def _queue(line: Line, table: HeadedTable, time_zone: tzinfo) -> Fact:
         "broker_name": cells["Broker Name"],
         "broker_name_truncated": is_truncated(cells["Broker Name"], BROKER_WIDTH),
         "queue_id": count_of(cells["QID"], "queue id"),
-        "min_offset": long_of(lowest, "min offset"),
-        "max_offset": long_of(highest, "max offset"),
+        "min_offset": offset_of(lowest, "min offset"),
+        "max_offset": offset_of(highest, "max offset"),
         "last_updated_ms": dashed_ms(updated, time_zone) if updated else None,
     }
     return Fact("queue_offsets", None, values, line.source)

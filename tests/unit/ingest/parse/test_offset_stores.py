@@ -1,7 +1,18 @@
 """Stores of offsets."""
 
-from rebalance_core.ingest.fact import Unread
-from rebalance_core.ingest.parse.offset_stores import parse_consumer_offset_json
+from collections.abc import Callable
+
+import pytest
+
+from rebalance_core.ingest.fact import Fact, Unread
+from rebalance_core.ingest.parse.consumer_progress import parse_consumer_progress
+from rebalance_core.ingest.parse.mqadmin_export import parse_rocksdb_config
+from rebalance_core.ingest.parse.offset_stores import (
+    parse_consumer_offset_json,
+    parse_consumer_order_info_json,
+    parse_local_offset_json,
+)
+from rebalance_core.ingest.parse.topic_status import parse_topic_status
 from tests.unit.ingest.documents import codes, facts, kinds, messages, parse_all
 
 V4 = """{
@@ -87,3 +98,54 @@ def test_every_recording() -> None:
     counts = parse_all(r"consumerOffset\.json$", parse_consumer_offset_json)
     assert counts["files"] >= 1
     assert counts["committed_offset"] > 5 * counts["files"]
+
+
+STORES: tuple[tuple[Callable[[str, str], list[Fact | Unread]], str, str], ...] = (
+    (parse_consumer_offset_json, '{"offsetTable":{"T@G":{0:7,1:%s}}}', "T@G, queue 1"),
+    (parse_consumer_offset_json, '{"offsetTable":{},"lmqOffsetTable":{"T@G":%s}}', "T@G"),
+    (
+        parse_local_offset_json,
+        '{"offsetTable":{{"brokerName":"b","queueId":1,"topic":"T"}:%s}}',
+        "T, b, 1",
+    ),
+    (parse_consumer_order_info_json, '{"table":{"T@G":{1:{"o":[%s]}}}}', "T@G, queue 1"),
+    (parse_rocksdb_config, "type: offsetTable1, Key: T@G, Value: {0=7, 1=%s}\n", "T@G, queue 1"),
+)
+"""A store's parser, the store with an offset left out, and the key of that offset."""
+
+
+@pytest.mark.parametrize(("parse", "store", "key"), STORES)
+def test_an_offset_below_minus_one_is_refused_with_its_key(
+    parse: Callable[[str, str], list[Fact | Unread]], store: str, key: str
+) -> None:
+    assert codes(parse(store % "12", "f")) == codes(parse(store % "-1", "f")) == []
+    results = parse(store % "-2", "f")
+    (refused,) = (piece for piece in results if isinstance(piece, Unread))
+    assert refused.code == "BAD_NUMBER"
+    assert refused.source.startswith("f")
+    assert f"of {key} is -2; an offset is -1 or more" in refused.message
+
+
+@pytest.mark.parametrize(("parse", "store", "key"), STORES)
+def test_an_offset_beyond_64_bits_is_refused_with_its_key(
+    parse: Callable[[str, str], list[Fact | Unread]], store: str, key: str
+) -> None:
+    results = parse(store % "9223372036854775808", "f")
+    (refused,) = (piece for piece in results if isinstance(piece, Unread))
+    assert refused.code == "BAD_NUMBER"
+    assert f"of {key} is '9223372036854775808', not a whole number" in refused.message
+
+
+def test_offsets_below_minus_one_in_answers_of_mqadmin_are_refused() -> None:
+    progress = (
+        "#Topic  #Broker Name  #QID  #Broker Offset  #Consumer Offset  #Diff  #LastTime\n"
+        "T       b             0     %s               %s               %s     N/A\n"
+    )
+    for row in (("-2", "-2", "0"), ("5", "-3", "8")):
+        assert codes(parse_consumer_progress(progress % row, "f"))[0] == "BAD_NUMBER", row
+    status = (
+        "#Broker Name  #QID  #Min Offset  #Max Offset  #Last Updated\n"
+        "b             0     %s            %s           \n"
+    )
+    for pair in (("-2", "3"), ("0", "-2")):
+        assert codes(parse_topic_status(status % pair, "f"))[0] == "BAD_NUMBER", pair
