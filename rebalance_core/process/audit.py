@@ -130,7 +130,7 @@ def read_ingested(folder: Place) -> AuditInputs:
 
 
 def unwritten_inputs(collection: Collection, assumed: Assumptions) -> AuditInputs:
-    """Make the same input tables from a collection as an ingest, without writing them."""
+    """Make the input tables from a collection as an ingest does, without writing them."""
     read = read_collection(collection, assumed, opening=opening_rows(collection))
     ingested = by_name(read.tables)
     tables = {
@@ -186,7 +186,7 @@ class AuditTask:
     Attributes:
         audit_pass: Simulates and audits groups.
         salt: The salt of the names that replace client ids; None to write the ids.
-        progress: Called with the numbers of judged groups and of all groups.
+        progress: Called with the number of judged groups and the total.
     """
 
     VERB: ClassVar[str] = "audit"
@@ -223,7 +223,7 @@ class InputsOfAudit(Protocol):
         max_queue_nums: int,
         warn: Callable[[str], object] | None,
     ) -> AbstractContextManager[CheckedInput]:
-        """Check all tables; warn of unknown columns of the history."""
+        """Check all tables; warn about unknown columns in the history."""
 
     def with_propagation(self, folder: Any) -> InputsOfAudit:
         """Return these tables together with those that `propagate` wrote into a folder."""
@@ -251,20 +251,20 @@ def audit_and_write(
         inputs: the tables of the audit.
         output: the folder for the tables (`place_of`); none of them may exist in it.
         options: the simulation's options; the engine is ignored. Groups that do not match ``group``
-            are neither judged nor written. A group's rows outside [from_ms, to_ms) count in its
-            judgement but are not written.
+            are neither judged nor written. A group's rows outside [from_ms, to_ms) are used to
+            judge it but are not written.
         config: see `LedgerConfig`.
-        findings_per_rule: how many findings of each rule are written, the worst first.
-        before_writing: called before the first table is written, once it is clear that few enough
-            rows are bad.
+        findings_per_rule: maximum number of findings written per rule, worst first.
+        before_writing: called before the first table is written, once the bad rows are known to be
+            within the limits.
         warn: receives a message for each input table with unknown columns, which are ignored.
-        progress: called with the numbers of judged groups and of all groups; only in-process.
+        progress: called with the number of judged groups and the total; only in-process.
         runtime: where the job runs.
         rule_options: those of `audit_clusters`; with ``redact_salt``, the ledger has no client ids
             and refusals quote no rows.
 
     Raises:
-        InputRefused: the input has no event, no selected group or too many bad rows. Events of
+        InputRefused: the input has no events, no selected group or too many bad rows. Events of
             missing members count as bad but are only known once the ledger is written.
         OutputExists: the folder already has one of the tables.
     """
@@ -301,7 +301,7 @@ def audit_unwritten(
     **rule_options: Any,
 ) -> tuple[RowForecast, AuditResult | None]:
     """Return how `audit_and_write` would judge the input's rows, and what it would find, without
-    writing.
+    writing anything.
 
     The result is None if it would refuse the rows.
     """
@@ -322,8 +322,8 @@ def audit_unwritten(
 
 
 def of_history(checked: CheckedInput) -> tuple[dict[str, RowCounts], Rejections]:
-    """Return the counts and rejections of the input tables, to which alone the limits on bad rows
-    apply.
+    """Return the counts and rejections of the input tables, the only ones that the limits on bad
+    rows cover.
     """
     counts = {name: count for name, count in checked.counts.items() if name in INPUT_TABLES}
     return counts, checked.rejections.of_tables(INPUT_TABLES)

@@ -1,4 +1,4 @@
-"""Judges the clusters first, then each group by the rows of its ledger."""
+"""Judges the clusters first, then each group from the rows of its ledger."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class AuditedClusters:
     Attributes:
         clusters: what is known about the clusters, with their findings.
         of_ingest: findings of ingest that do not concern groups.
-        groups: the rules of single groups, which every task receives.
+        groups: the rules for single groups, which every task receives.
         coverage: rows of ``coverage``, as read.
     """
 
@@ -90,7 +90,7 @@ class AuditedClusters:
 
         Args:
             group_findings: the findings of all groups (`run_group_rules`).
-            options: findings entirely outside its ``from_ms`` and ``to_ms`` are excluded.
+            options: findings entirely outside its ``from_ms`` to ``to_ms`` are excluded.
         """
         verdicts = group_findings["group_verdicts"]
         of_clusters = self.clusters.all_findings(
@@ -126,11 +126,11 @@ def audit_clusters(
     Args:
         clusters: the rows about clusters.
         accepted: the valid acceptances.
-        stale_hours: evidence that is older than this at the end no longer shows the present state.
+        stale_hours: evidence older than this at the end no longer shows the current state.
         not_before_ms: a collection that ends before this is incomplete; None allows any age.
         redact_salt: the salt of the names that replace client ids; None shows the ids.
-        night: where the night of each cluster begins.
-        lost_kinds: kinds of files that the previous run read and this run lacks.
+        night: when the night of each cluster begins.
+        lost_kinds: kinds of files that the previous run read but this run lacks.
     """
     group_findings = cluster_findings(
         clusters.by_cluster(), stale_hours, not_before_ms, night, lost_kinds
@@ -146,7 +146,7 @@ def audit_clusters(
 
 
 def _touches(finding: FindingsRow, options: SimulationOptions) -> bool:
-    """Return True if the finding overlaps the range of the options."""
+    """Return True if the finding overlaps the time range in the options."""
     first, last, begin, end = (
         finding["first_ms"],
         finding["last_ms"],
@@ -163,7 +163,7 @@ def run_group_rules(
     """Run the rules on groups.
 
     Args:
-        rules: the rules of single groups.
+        rules: the rules for single groups.
         snapshots: the groups with their rows.
         wanted: a glob of the groups to judge; None for all.
     """
@@ -266,8 +266,8 @@ class PartialAudit:
 
 
 ROWS_AT_ONCE = 4_000
-"""How many input rows the groups have that are judged together; their ledger, which may have a
-hundred times as many rows, stays in memory until then.
+"""Groups are judged together once they have this many input rows; until then their ledger, which
+may have a hundred times as many, stays in memory.
 """
 
 
@@ -276,7 +276,7 @@ class AuditPass:
     """Simulates and audits groups; sent to every task.
 
     Attributes:
-        rules: the rules of single groups.
+        rules: the rules for single groups.
         engine: see `EngineOptions`.
         options: its ``group``, ``from_ms`` and ``to_ms`` select what is judged and written.
     """
@@ -297,10 +297,10 @@ class AuditPass:
         Memory: the tables, and the ledger of groups with `ROWS_AT_ONCE` input rows in total.
 
         Args:
-            tables: all used rows that concern these groups, of input tables, observed tables,
-                findings and ``propagation``, by table name. A table without rows may be missing.
+            tables: all used rows of input tables, observed tables, findings and ``propagation``
+                that concern these groups, by table name. A table without rows may be missing.
             group_findings: collects the findings while the rows are consumed.
-            progress: called with the numbers of judged groups and of all groups.
+            progress: called with the number of judged groups and the total.
         """
         tables = with_empty_events_if_missing(tables)
         snapshots = by_group(group_tables(tables))

@@ -149,7 +149,7 @@ def shown_findings(
 def _newest_rows(
     read: ReadWritten, name: str, groups: Sequence[GroupName], time: str
 ) -> list[dict[str, object]]:
-    """Return the most recent rows of a few groups, at most `ROWS_OF_A_TIMELINE` of each."""
+    """Return the most recent rows of a few groups, at most `ROWS_OF_A_TIMELINE` per group."""
     kept: list[dict[str, object]] = []
     for group in groups:
         rows = read(name, group)
@@ -198,7 +198,9 @@ class FinishedAudit:
         return changes_since(result.findings, before.earlier, looked, before.truncated, before.gone)
 
     def gone_lines(self, changes: Changes) -> str:
-        """Return the fingerprints of gone findings for the next run, one per line in order."""
+        """Return the fingerprints of findings that are gone, for the next run, one per line, in
+        order.
+        """
         gone = self.previous.gone if self.previous is not None else frozenset()
         back = {fingerprint(row) for row in (*changes.reopened, *changes.still)}
         now = (gone | {fingerprint(row) for row in (*changes.gone, *changes.healed)}) - back
@@ -238,7 +240,7 @@ class FinishedAudit:
         return tonight_of(self.result.runs, all_rows(self.read))
 
     def truncated(self) -> Sequence[str]:
-        """Return the rules of which the previous audit did not keep all findings."""
+        """Return the rules for which the previous audit did not keep every finding."""
         return self.previous.truncated if self.previous else ()
 
     def shown(self, findings: int, *, with_info: bool) -> list[ShownFinding]:
@@ -250,7 +252,7 @@ class FinishedAudit:
         """Return the most severe causes above INFO as written, each followed by its consequences.
 
         Args:
-            causes: the maximum number of causes, and of consequences of each.
+            causes: the maximum number of causes, and of consequences per cause.
         """
         rows = [row for row in self._findings if row["severity"] != INFO]
         ordered = shown_findings(rows, len(rows))

@@ -68,11 +68,11 @@ class Asked:
         judgement: prices and budgets.
         arrivals: checked rows of ``arrivals``; None derives them from queue offsets.
         capacity: checked rows of ``capacity``, if any.
-        recorded_scaling: checked rows of ``recorded_scaling``, if any; its replicas are then a
-            policy, too.
+        recorded_scaling: checked rows of ``recorded_scaling``, if any; its replicas then form one
+            more policy.
         default: the default for groups without a row of ``capacity``.
-        from_ms: the begin of the replay; None for that of the rates.
-        to_ms: the end of the replay; None for that of the rates.
+        from_ms: the start of the replay; None for the start of the rates.
+        to_ms: the end of the replay; None for the end of the rates.
     """
 
     policies: tuple[Policy, ...]
@@ -99,7 +99,7 @@ class Asked:
         )
 
     def policies_of(self, scaled: ScaledGroup) -> tuple[Policy, ...]:
-        """Return the policies of a group, the recorded replicas last if they are known."""
+        """Return the policies for a group; recorded replicas, if known, come last."""
         recorded = scaled.recorded
         if recorded is None or recorded.reason is not None:
             return self.policies
@@ -118,7 +118,7 @@ def read_arrivals(
         runtime: Where the job runs.
 
     Raises:
-        InputRefused: A row is bad; a missing rate would go unnoticed.
+        InputRefused: Any row is bad, because a missing rate would go unnoticed.
     """
     rows, bad = _checked(ARRIVALS.name, location, input_format, runtime)
     likely = rows["messages_per_second"]
@@ -339,8 +339,8 @@ def write_autoscale(
 ) -> Written:
     """Write ``scaling_steps``, ``lag_over_time``, ``policy_summary`` and ``rejected``.
 
-    Memory: the driver holds the state and the rates of every group, a task the played steps of a
-    group (`planning.autoscale.transitions`).
+    Memory: the driver holds the state and rates of every group; a task holds the played steps of
+    one (`planning.autoscale.transitions`).
 
     Args:
         inputs: The input tables, in the form of the runtime.
@@ -350,13 +350,13 @@ def write_autoscale(
         options: The groups to process, and the maximum number of queues of a topic.
         before_writing: Called before the first table is written.
         warn: Receives a message about everything skipped.
-        progress: Called with the number of replayed pieces, the number of all pieces, and the
-            group; only in-process.
+        progress: Called with the number of replayed pieces, the total, and the group; only
+            in-process.
         runtime: Where the job runs.
 
     Raises:
-        InputRefused: The input has no event or too many bad rows; no group can be simulated.
-        OutputExists: A table is in the folder already.
+        InputRefused: The input has no events or too many bad rows; no group can be simulated.
+        OutputExists: A table already exists in the folder.
     """
     with dealt_groups(runtime, inputs, options, warn=warn) as dealt:
         dealt.refuse(limits)

@@ -36,9 +36,9 @@ class ClusterTables(PackedTables):
 
     Attributes:
         spans: cluster, with the first_ms and last_ms of its events.
-        facts: observed facts of `CLUSTER_KINDS`; of MESSAGES_OF_ANY_EXPIRED the newest
-            `MOST_EXPIRED` of each cluster.
-        dumps: the latest dump per command and broker, including observed rows of other origin.
+        facts: observed facts of `CLUSTER_KINDS`; for MESSAGES_OF_ANY_EXPIRED, only the newest
+            `MOST_EXPIRED` per cluster.
+        dumps: the latest dump per command and broker, including observed rows from other sources.
         broker_events: events of the types in `BROKER_EVENTS`.
         findings: findings of ingest that concern no group.
         coverage: all rows of ``coverage``.
@@ -89,9 +89,7 @@ def read_cluster_tables(tables: Mapping[str, pa.Table]) -> ClusterTables:
 
 
 def cluster_tables_of(table: str, rows: pa.Table) -> ClusterTables | None:
-    """Return the rows of a table that concern clusters, or None for a table that has no such
-    rows.
-    """
+    """Return the rows of a table that concern clusters, or None for a table without such rows."""
     match table:
         case "cluster_events":
             times = rows.select(["cluster", "event_ms", "event_ms"])

@@ -61,7 +61,7 @@ class CoveredStarts:
             self._committing = {tuple(row.values()) for row in commits.aggregate([]).to_pylist()}
 
     def __call__(self, starts: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows, with those that are not covered marked UNKNOWN and the reason."""
+        """Return the rows, with those that are not covered marked UNKNOWN, with the reason."""
         if not self._runs or not len(starts):
             return starts
         names, codes = rows_by_name(starts, (*_GROUP, "broker_name"))
@@ -102,8 +102,8 @@ class CoveredStarts:
         return uncommitted
 
     def _covered_until(self, cluster: str, group: str, broker: str) -> tuple[int, str]:
-        """Return the time up to which starts of a group's queues on a broker are certain, and the
-        reason it ends there.
+        """Return the time up to which starts of a group's queues on a broker are certain, and why
+        it ends there.
         """
         if (cluster, group) in self._unsure:
             return _NEVER_MS, NOT_COVERED

@@ -79,7 +79,7 @@ class FidelityTask:
     def _compared(self, history: GroupHistory) -> GroupFidelity:
         timeline = build_timeline(history, self.options.clock)
         logs = self.logs.of_group.get((history.cluster, history.consumer_group), GroupLogs())
-        if is_unknown(history):  # requests of unknown groups take as long as those of others
+        if is_unknown(history):  # requests in unknown groups take as long as in others
             logs, timeline = replace(logs, moves=[]), replace(timeline, queues=())
         rows_a_seed = max(1, len(timeline.changes) * len(timeline.queues))
         slices = _slices(self.options, max(1, SLICE_ROWS // rows_a_seed))
@@ -108,7 +108,7 @@ def write_fidelity(
     """Write ``fidelity``, ``fidelity_samples`` and ``rejected``.
 
     Memory: the logs, the futures of one group at a time, and 16 bytes per logged duration and
-    future, three times as much while they are summed up.
+    future, and three times as much while they are summed.
 
     Args:
         inputs: The input tables, in the form of the runtime.
@@ -121,8 +121,8 @@ def write_fidelity(
         runtime: Where the job runs.
 
     Raises:
-        InputRefused: The input has no event or too many bad rows.
-        OutputExists: A table is in the folder already.
+        InputRefused: The input has no events or too many bad rows.
+        OutputExists: A table already exists in the folder.
     """
     with dealt_groups(runtime, inputs, options, warn=warn) as dealt:
         dealt.refuse(limits)

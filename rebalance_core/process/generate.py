@@ -13,7 +13,7 @@ from rebalance_core.synthetic.fleet_batches import fleet_batches
 from rebalance_core.synthetic.table_parts import PARTS
 
 _ENTITIES_PER_TASK = 2_000
-"""How many clusters, topics and groups a task makes, which takes seconds."""
+"""Number of clusters, topics and groups per task; making them takes seconds."""
 
 
 def generate_and_write(
@@ -32,7 +32,7 @@ def generate_and_write(
         runtime: Where the job runs.
 
     Raises:
-        OutputExists: A table is in the folder already.
+        OutputExists: A table already exists in the folder.
     """
     if before_writing is not None:
         before_writing()

@@ -107,12 +107,12 @@ def by_group(tables: Mapping[str, pa.Table]) -> GroupedRows:
 
 
 def missing_routes(observed_facts: pa.Table, topics: pa.Table) -> pa.Table:
-    """Return MISSING_ROUTE facts about groups' pop retry topics with the group added, which the
-    facts do not name.
+    """Return MISSING_ROUTE facts about groups' pop retry topics, adding the group, which the facts
+    do not name.
 
     Args:
         observed_facts: the facts.
-        topics: the topics of `topics_of_groups`.
+        topics: the topics from `topics_of_groups`.
     """
     missing = pc.equal(observed_facts["kind"], "MISSING_ROUTE")
     facts = observed_facts.filter(pc.and_(missing, pc.is_null(observed_facts["consumer_group"])))
@@ -137,7 +137,7 @@ def pop_retry_names(topics: pa.Table) -> pa.Table:
 
 
 def thinned_queue_offsets(queue_offsets: pa.Table) -> pa.Table:
-    """Return the first and last observation of every queue, and those around a drop of its end
+    """Return the first and last observation of every queue, and those around a drop in its end
     offset.
     """
     order, new = _in_order(queue_offsets, ("cluster", *_QUEUE), ("observed_ms", "max_offset"))

@@ -53,13 +53,14 @@ def ingest_and_write(
         collection: `open_collection` of a folder that all tasks can reach.
         output: The folder for the tables (`place_of`); none of them may exist in it.
         assumed: The settings that apply where no file states them.
-        state_output: The folder for the evidence from which a later run may begin; None keeps none.
-        before_writing: Called once every file is read, before the first table is written.
-        progress: Called with the numbers of read files and of all files; only in-process.
+        state_output: The folder for the evidence from which a later run may begin; None writes
+            none.
+        before_writing: Called after every file is read and before the first table is written.
+        progress: Called with the number of files read and the total; only in-process.
         runtime: Where the job runs.
 
     Raises:
-        OutputExists: A table is in the folder already.
+        OutputExists: A table already exists in the folder.
     """
     names = tuple(INGESTED_TABLES)
     with runtime.read_files(collection, assumed or Assumptions(), progress) as read:
@@ -77,7 +78,7 @@ def ingest_and_write(
 def _write_state(
     runtime: Runtime, collection: Collection, read: ReadFiles, output: Location
 ) -> Mapping[str, TableWritten]:
-    """Write the files' facts, and the list of files."""
+    """Write the facts from the files, and the list of files."""
     last_ms = {file_stats.name: file_stats.last_ms for file_stats in read.stats}
     files = file_rows(collection, last_ms, read.end_ms, read.left_out)
     with runtime.tables(output, EVIDENCE_TABLES) as tables:

@@ -171,7 +171,7 @@ def run_plan(
         options: See `PlanConfig`.
         queue_rates: Rows of ``queue_rates`` (`read_queue_rates`); None if unknown.
         before_writing: Called with the number of input rows by table before the first table is
-            written, once it is certain that few enough rows are bad.
+            written, once the bad rows are known to be within the limits.
         warn: Receives a message for each input table with unknown columns, which are ignored.
         progress: As in `PlanPass.rows`; only in-process.
         runtime: Where the job runs.
@@ -179,8 +179,8 @@ def run_plan(
     Raises:
         UsageError: An expectation would not be judged (`refuse_unjudged_plan`), or there is no
             object of the kind that a scenario with ``each`` loses.
-        InputRefused: The input has no event or too many bad rows, or an edit makes too many events
-            at one instant. Events of missing members count as bad but are only known once
+        InputRefused: The input has no events or too many bad rows, or an edit makes too many events
+            at the same instant. Events of missing members count as bad but are only known once
             ``rejected`` is written.
         OutputExists: The folder already has one of the tables.
     """
@@ -297,7 +297,7 @@ def _dealt(
     tasks = runtime.task_count(rows, wanted=options.partitions)
     # with few groups, several tasks share each group's histories
     copies = min(histories, max(1, tasks // max(1, _wanted(interests, planned.group_pattern))))
-    # edits of a group need all its rows
+    # editing a group requires all its rows
     sharing_groups = checked.sharing_groups() if options.futures and tasks > 1 else None
     routing = routing_of(
         interests,

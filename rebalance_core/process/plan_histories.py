@@ -85,7 +85,7 @@ class Histories:
         return SharedCheckpoints({cluster: sorted(times) for cluster, times in cuts.items()})
 
     def warnings(self) -> set[str]:
-        """Return what edits to groups could not apply in any of the histories."""
+        """Return the warnings of all histories about edits to groups that could not be applied."""
         warnings: set[str] = set()
         for number in range(len(self)):
             warnings |= self.history(number).warnings

@@ -1,4 +1,4 @@
-"""Makes ``losses``: the effect of each single loss on each group, worst first."""
+"""Makes ``losses``: the effect of each loss on each group, worst first."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ def suffering(row: Mapping[str, Any]) -> tuple[float, ...]:
 def worst_losses(read: ReadWritten) -> tuple[LossRow, ...]:
     """Return the worst single loss of each group as recorded, the worst-affected group first.
 
-    With several scenarios or seeds, the worst counts. Strategies that groups do not use are left
-    out.
+    With several scenarios or seeds, the worst of these counts. Strategies that groups do not use
+    are left out.
 
     Args:
         read: Reads the tables of a plan.
@@ -87,7 +87,7 @@ def worst_losses(read: ReadWritten) -> tuple[LossRow, ...]:
 
 
 def worst_of_groups(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the worst row of each group and strategy, the worst of all first."""
+    """Return the worst row of each group and strategy, worst first."""
     worst: dict[tuple[object, ...], Mapping[str, Any]] = {}
     for row in sorted(rows, key=lambda row: (*suffering(row), row["cluster"], row["object"])):
         worst.setdefault((row["cluster"], row["consumer_group"], row["strategy"]), row)

@@ -85,7 +85,7 @@ def swept_groups(
     Args:
         grouped: The rows of one history.
         sweep: What to compute; ``ownership_of`` also selects the intervals.
-        rows_per_chunk: Input rows that are handled at once.
+        rows_per_chunk: Number of input rows handled at once.
         timed_next: Called with each group before it is simulated over time.
         histories: The histories of the groups and of groups that share their instances; None
             simulates nothing over time.
@@ -191,7 +191,7 @@ OF_GROUPS = (
     planning.PLAN_OWNERSHIP.name,
     planning.PLAN_HOLDERS.name,
 )
-"""The tables of a plan whose rows are of single groups."""
+"""The tables of a plan whose rows each belong to one group."""
 
 
 class PlanFacts:
@@ -202,7 +202,7 @@ class PlanFacts:
         self.expected: list[Row] = []
         """Rows of ``expectations``."""
         self.warnings: set[str] = set()
-        """What edits of groups could not apply."""
+        """Warnings about edits to groups that could not be applied."""
         self._summary: list[bytes] = []
 
     def add_summary(self, rows: pa.Table) -> None:
@@ -265,7 +265,7 @@ class PlanPass:
                 group that is simulated over time; a group counts once per history.
 
         Raises:
-            InputRefused: An edit makes too many events at one instant.
+            InputRefused: An edit makes too many events at the same instant.
         """
         histories, done, all_done = self.histories(tables), 0, 0
         shared, waiting = histories.shared_checkpoints(numbers), WaitingMessages(tables)

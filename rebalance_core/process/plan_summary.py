@@ -108,7 +108,7 @@ def owners(
 
 
 def _before(intervals: pa.Table, first_ms: Mapping[str, int]) -> pa.ChunkedArray:
-    """Return whether each interval covers the last instant before the first edit."""
+    """Return whether each interval includes the last instant before the first edit."""
     clusters = pa.array(list(first_ms), pa.string())
     firsts = pa.array(list(first_ms.values()), pa.int64())
     cluster = intervals["cluster"].combine_chunks()
@@ -379,7 +379,7 @@ def _with_moves(rows: pa.Table, groups: pa.Table) -> pa.Table:
 
 
 def _shared(rows: pa.Table, groups: pa.Table) -> pa.ChunkedArray:
-    """Return whether members share all queues in a counted step, or after."""
+    """Return whether members share all queues in a counted step or afterwards."""
     popped = pc.fill_null(pc.greater(rows["pop_queues_after"], 0), False)
     return pc.or_(groups["shared"], pc.and_(popped, pc.equal(rows["queues_after"], 0)))
 
@@ -530,7 +530,7 @@ def _figures(row: Row, means: Row, stay: list[str]) -> Row:
         "orphaned": row["orphaned_after"],
         "pop_queues": row["pop_queues_after"],
     }
-    if is_popped(row["strategy"]):  # only groups that cannot pop own queues
+    if is_popped(row["strategy"]):  # only members of groups that cannot pop own queues
         counts = (row["cannot_pop"], row["rows"], BETWEEN_COUNTS.join(stay))
         nothing = dict.fromkeys((*_MEANS, "worst_peak_ratio", "moved", "minimum_moves"))
         return common | nothing | {"caveat": STAY % counts if stay else None}

@@ -30,8 +30,7 @@ class Piece(Protocol):
 PieceT = TypeVar("PieceT", bound=Piece)
 MadeT = TypeVar("MadeT")
 Progress = Callable[[int, int, str | None], object]
-"""Called with the number of finished pieces, the number of all pieces, and the name of the piece
-being waited for.
+"""Called with the number of finished pieces, the total, and the name of the piece being waited for.
 """
 
 

@@ -86,10 +86,9 @@ def simulate_producers(
 ) -> dict[str, pa.Table]:
     """Return the tables of a model, by name (`contracts.producers.PRODUCER_WRITTEN`), in memory.
 
-    ``publish_choices``, ``broker_isolations`` and ``queue_rates`` are those of the groups in the
-    model; ``producer_outcomes`` and ``producer_shares`` compare every version, without and with
-    fault tolerance. The cost depends on changes of state, not on sends. The result is
-    deterministic.
+    ``publish_choices``, ``broker_isolations`` and ``queue_rates`` are for the groups in the model;
+    ``producer_outcomes`` and ``producer_shares`` compare every version, without and with fault
+    tolerance. The cost depends on changes of state, not on sends. The result is deterministic.
 
     Args:
         model: From `planning.producer_model.read_model`, or built by hand.
@@ -123,12 +122,11 @@ def simulate_and_write(
         versions: As in `simulate_producers`.
         output: The folder for the tables (`place_of`); none of them may exist in it.
         before_writing: Called before the first table is written.
-        progress: Called with the numbers of finished producers and of all producers; only
-            in-process.
+        progress: Called with the number of finished producers and the total; only in-process.
         runtime: Where the job runs.
 
     Raises:
-        OutputExists: A table is in the folder already.
+        OutputExists: A table already exists in the folder.
     """
     if before_writing is not None:
         before_writing()
@@ -191,8 +189,8 @@ def replay_and_write(
         runtime: Where the job runs.
 
     Raises:
-        InputRefused: There is no row, too many rows are bad, or columns are missing.
-        OutputExists: A table is in the folder already.
+        InputRefused: There are no rows, too many rows are bad, or columns are missing.
+        OutputExists: A table already exists in the folder.
     """
     with _replayed(runtime, inputs, options, warn) as (kept, counts, facts):
         refuse_results(counts, limits, facts.rejected)
@@ -257,7 +255,7 @@ def _replayed(
 
 @dataclass(frozen=True)
 class _BrokersSeen:
-    """Every broker that an event names, by cluster."""
+    """All brokers named in events, by cluster."""
 
     brokers: BrokerNames
 

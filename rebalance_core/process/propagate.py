@@ -53,7 +53,7 @@ PLAYED = tuple(PROPAGATION_TABLES)
 WRITTEN = (*PLAYED, REJECTED.name)
 
 PIECE_CELLS = 2_000_000
-"""Consumer events x queues x seeds that a task plays in some seconds."""
+"""Consumer events x queues x seeds that a task plays in a few seconds."""
 TASKS_PER_CORE = 4
 """More than one, because tasks take different times."""
 
@@ -74,7 +74,7 @@ def propagate(
         processes: More than 1 starts this many worker processes; a script then needs a main guard.
 
     Raises:
-        InputRefused: There is no event, or an input lacks columns.
+        InputRefused: There are no events, or an input lacks columns.
     """
     options, runtime = options or PropagationOptions(), LocalRuntime(processes)
     if not isinstance(inputs, ArrowTables):
@@ -118,13 +118,13 @@ def propagate_and_write(
         partitions: The number of tasks on a runtime with several; None for some per core.
         before_writing: Called before anything is simulated or written.
         warn: Receives a message about everything skipped.
-        progress: Called with the number of finished pieces, the number of all pieces, and the name
-            of the piece being waited for; only in-process.
+        progress: Called with the number of finished pieces, the total, and the name of the piece
+            being waited for; only in-process.
         runtime: Where the job runs.
 
     Raises:
-        InputRefused: The input has no event or too many bad rows.
-        OutputExists: A table is in the folder already.
+        InputRefused: The input has no events or too many bad rows.
+        OutputExists: A table already exists in the folder.
     """
     with dealt_groups(runtime, inputs, options, partitions, warn) as dealt:
         dealt.refuse(limits)

@@ -1,8 +1,8 @@
 """Measures groups' progress in their queues: latest commits and ends, their rates, and standstills.
 
-Every offset is an observation: in copies of consumerOffset.json, commits in clients' logs,
-consumerProgress, topicStatus and ends in stores. mqadmin reads the two offsets of an answer at
-different moments, so the difference of a busy group fluctuates and may be negative. This is noise;
+Every offset is an observation, from copies of consumerOffset.json, commits in clients' logs,
+consumerProgress, topicStatus or the ends in stores. mqadmin reads the two offsets of an answer at
+different moments, so the difference for a busy group fluctuates and may be negative. This is noise;
 the number of unread messages is never below 0.
 """
 
@@ -54,7 +54,7 @@ _OF_COMMIT_AND_END = (
     "unread_before",
     "unread_before_ms",
 )
-"""What a commit of the group on a lite topic's parent does not show."""
+"""Figures that a group's commit on a lite topic's parent does not show."""
 
 
 class _Seen(NamedTuple):

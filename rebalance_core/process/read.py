@@ -105,7 +105,7 @@ def read_alone(pasted: PastedFile, assumed: Assumptions) -> FileShown:
         name: pa.Table.from_batches([batch_of_rows(table, rows.get(name, []))])
         for name, table in COLLECTED_TABLES.items()
     }
-    if pasted.file.is_log:  # a log has only the end offsets with which topics began
+    if pasted.file.is_log:  # a log has only the end offsets at which topics began
         tables["queue_offsets"] = tables["queue_offsets"].slice(0, 0)
     wanted = {name: tables[name] for name in (*INPUT_TABLES, *READ_TABLES)}
     checked = {**tables, **check_tables(ArrowTables(wanted)).tables}

@@ -111,7 +111,7 @@ def write_metrics(
         runtime: Where the job runs.
 
     Raises:
-        OutputExists: A table is in the folder already.
+        OutputExists: A table already exists in the folder.
     """
     if before_writing is not None:
         before_writing()

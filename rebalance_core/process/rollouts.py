@@ -139,7 +139,7 @@ def run_search(
     Raises:
         InputRefused: Too many rows are bad, no group has a member, or a rate is unknown.
         UsageError: There are too many plans.
-        OutputExists: A table is in the folder already.
+        OutputExists: A table already exists in the folder.
     """
     options = replace(options or PlanConfig(), group=search.groups)
     wanted = PropagationOptions(seeds=1, group=search.groups, max_queue_nums=options.max_queue_nums)

@@ -193,7 +193,7 @@ class ReadFiles:
 
 
 class Runtime(Protocol):
-    """The place in which a job runs."""
+    """The environment in which a job runs."""
 
     def read(self, places: Mapping[str, str], input_format: str | None = None) -> Any:
         """Read the tables at the given places; return them by name, in the form that `check`
@@ -293,8 +293,8 @@ class Runtime(Protocol):
         Args:
             pieces: Long-running pieces, which are pickled.
             play: A module-level function.
-            progress: Called with the number of finished pieces, the number of all pieces, and the
-                name of the piece being waited for; only in-process.
+            progress: Called with the number of finished pieces, the total, and the name of the
+                piece being waited for; only in-process.
         """
 
     def keep(
@@ -452,8 +452,8 @@ class LocalRuntime:
     ) -> Iterator[CheckedHere]:
         """Check every row."""
         checked = check_tables(inputs, max_queue_nums=max_queue_nums, warn=warn)
-        # Arrow keeps what it frees, here about a third of the rows' size, for its own next arrays;
-        # what follows needs NumPy's.
+        # Arrow keeps the memory that it frees, here about a third of the rows' size, for its own
+        # later arrays, but the next steps need NumPy arrays.
         pa.default_memory_pool().release_unused()
         yield CheckedHere(checked, stats_of)
 

@@ -84,7 +84,7 @@ def _brokers(
 
 
 def _logs(coverage: pa.Table | None) -> dict[tuple[str, str, str], int | None]:
-    """Return where the logs end, by cluster, server and kind."""
+    """Return when the logs end, by cluster, server and kind."""
     ends: dict[tuple[str, str, str], int | None] = {}
     for row in [] if coverage is None else coverage.to_pylist():
         if (kind := _KINDS.get(row["role"])) is not None:
@@ -95,7 +95,7 @@ def _logs(coverage: pa.Table | None) -> dict[tuple[str, str, str], int | None]:
 
 
 def _backlog(progress: pa.Table) -> Backlog:
-    """Return the messages waiting on each broker's queues, except for RocketMQ's own groups."""
+    """Return the messages waiting in each broker's queues, except for RocketMQ's own groups."""
     groups = progress["consumer_group"].unique()
     own = pa.array([g for g in groups.to_pylist() if is_system_group(g)], pa.string())
     rows = progress.filter(pc.invert(pc.is_in(progress["consumer_group"], own)))

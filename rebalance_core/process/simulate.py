@@ -90,8 +90,8 @@ def simulate(
 
     Raises:
         UsageError: an unknown engine, or a strategy text that does not parse.
-        InputRefused: an input lacks columns or, with limits, has no event or group, has too many
-            bad rows or lacks its beginning.
+        InputRefused: an input lacks columns or, with limits, has no events or groups, too many bad
+            rows or no beginning.
     """
     options = options or SimulationOptions()
     if options.tables is not None:
@@ -145,7 +145,7 @@ class LedgerTask:
             only ``epochs`` and ``rejected`` are made, for the facts.
         names_encoded: As in `bucket_pass`.
         state_end_ms: As in `bucket_pass`.
-        progress: Called with the numbers of finished groups and of all groups.
+        progress: Called with the number of finished groups and the total.
     """
 
     VERB: ClassVar[str] = "simulate"
@@ -322,7 +322,7 @@ class AnyBucket:
 
     @property
     def units(self) -> int:
-        """Return 0, as rows of a group do not meet."""
+        """Return 0, because a group's rows need not be in one task."""
         return 0
 
     def split(self, table: str, rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
@@ -371,17 +371,17 @@ def simulate_and_write(
         options: What to simulate; if ``partitions`` is None, there are as many tasks as the rows
             need.
         config: See `LedgerConfig`.
-        state_output: The folder for the final state, from which a later run may begin; None keeps
+        state_output: The folder for the final state, from which a later run may begin; None writes
             none.
-        before_writing: Called before the first table is written, once it is clear that few enough
-            rows are bad.
+        before_writing: Called before the first table is written, once the bad rows are known to be
+            within the limits.
         warn: Receives a message about everything skipped.
-        progress: Called with the numbers of finished groups and of all groups; only in-process.
+        progress: Called with the number of finished groups and the total; only in-process.
         runtime: Where the job runs.
 
     Raises:
         UsageError: An unknown engine, or a strategy text that does not parse.
-        InputRefused: The input has no event or too many bad rows. Events of missing members count
+        InputRefused: The input has no events or too many bad rows. Events of missing members count
             as bad but are only known once all tables are written.
         OutputExists: The folder already has one of the tables.
     """

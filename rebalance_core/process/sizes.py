@@ -28,7 +28,7 @@ ROWS = "rows"
 
 @dataclass(frozen=True, slots=True)
 class LoadTask:
-    """`Work` that measures the messages that the groups of buckets must read."""
+    """`Work` that measures the messages that the groups in buckets must read."""
 
     VERB: ClassVar[str] = "measure"
     groups: BucketGroups
@@ -63,8 +63,8 @@ def write_sizes(
         runtime: Where the job runs.
 
     Raises:
-        InputRefused: The input has no event or too many bad rows.
-        OutputExists: A table is in the folder already.
+        InputRefused: The input has no events or too many bad rows.
+        OutputExists: A table already exists in the folder.
     """
     with dealt_groups(runtime, inputs, options, warn=warn) as dealt:
         dealt.refuse(limits)

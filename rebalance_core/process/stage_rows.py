@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StageRows:
-    """What a stage of a run took and made.
+    """The rows that a stage of a run read and produced.
 
     Attributes:
-        stage: Its description in Spark's UI.
+        stage: Its description in the Spark UI.
         rows_in: Rows of tables or lines of files.
         rows_out: Rows of tables, or facts in files.
     """

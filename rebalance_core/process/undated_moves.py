@@ -201,7 +201,7 @@ def _open_span(
         run: its cluster's run.
         lists: when the members of its group were observed.
         made_ms: when the dump was made, if it lists members; for a line, when the member was gone.
-        came_ms: when a member that is gone had joined, if known.
+        came_ms: when a member that has left had joined, if known.
         logged: whether the brokers' logs would record the event if it happened before they end.
     """
     at_ms = row["event_ms"]

@@ -1,4 +1,4 @@
-"""Removes ownership rows of groups whose owners do not follow from the collected files."""
+"""Removes ownership rows of groups whose owners cannot be derived from the collected files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _BY_OWNERS = ("ownership", "diffs", "pull_starts", "consumer_load", "pop_reach")
 
 
 class UnknownOwners:
-    """Removes the rows about owners from groups whose owners do not follow from the files.
+    """Removes the rows about owners from groups whose owners cannot be derived from the files.
 
     There are three such cases. Members allocate by their ids or the ids' order, and a tool has
     hashed the ids. Files name a strategy without its parameters or rule; if no file names any, the

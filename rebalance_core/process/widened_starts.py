@@ -155,9 +155,7 @@ def _starts(tables: Tables, moved: bool, engine: EngineOptions) -> Iterator[tupl
 
 
 def _bounds(name: str, starts: pa.Table) -> pa.Table:
-    """Return the lowest and highest start of each row of a table, over the variants that have a
-    start.
-    """
+    """Return the lowest and highest start of each row, over the variants that have a start."""
     starts = starts.filter(pc.field("status") != FAILED)
     starts = starts.append_column(_OPEN, starts[_HIGH].is_null())
     over_all = [(_LOW, "min"), (_HIGH, "max"), (_OPEN, "any")]
