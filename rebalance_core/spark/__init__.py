@@ -1,4 +1,4 @@
-"""The jobs on Spark: reads, checks and distributes tables to tasks, and writes tables; also
+"""The jobs on Spark: reads and checks tables, distributes them to tasks and writes tables; also
 RocketMQ's rules as `functions` of columns.
 
 May import every package but `cli`, and pyspark, which is imported nowhere else. The jobs are those

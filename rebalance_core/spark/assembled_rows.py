@@ -36,7 +36,7 @@ Batches = Iterable[pa.RecordBatch]
 
 _EVENTS = "cluster_events"
 OF_PROGRESS = "progress: "
-"""The prefix of the inputs of progress, besides the tables."""
+"""The prefix of the inputs for progress that are not tables."""
 _ROWS_AT_ONCE = 20_000
 
 
@@ -48,7 +48,7 @@ class AssembleTask:
     Attributes:
         keyed: What the evidence is used for.
         buckets: The number of buckets.
-        progress: Whether to include the inputs of `queue_progress`.
+        progress: Whether to include the inputs for `queue_progress`.
     """
 
     keyed: KeyedEvidence
@@ -70,7 +70,7 @@ class AssembleTask:
 
     def routed(self, tables: Tables, bucket: int) -> Iterator[pa.RecordBatch]:
         """Yield the rows of groups and topics as `ROUTED_DDL`, with events in the bucket of their
-        second and the inputs of progress in that of their topic.
+        second and the inputs for progress in that of their topic.
 
         Args:
             tables: The tables by name.
@@ -133,7 +133,7 @@ def completing(parts: Iterable[Part], counts: IngestCounts) -> TableRows:
 
 
 def _progress(tables: Mapping[str, pa.Table]) -> TableRows:
-    """Yield the progress on all topics of a bucket."""
+    """Yield the progress on all topics in a bucket."""
     evidence = {
         name.removeprefix(OF_PROGRESS): rows
         for name, rows in tables.items()

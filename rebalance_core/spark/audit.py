@@ -41,7 +41,7 @@ class AuditFrames:
         history: the input of its simulation.
         seen: the existing observed tables, ingest's findings and ``propagation``, by name.
         rejected: rows of ``rejected`` from an ingest; None without an ingest.
-        stages: receives the rows of the check, as in `SparkRuntime`.
+        stages: receives the row counts of the check, as in `SparkRuntime`.
     """
 
     history: InputTables
@@ -65,7 +65,7 @@ class AuditFrames:
         max_queue_nums: int,
         warn: Callable[[str], object] | None,
     ) -> Iterator[CheckedFrames]:
-        """Check all tables in one job, and warn about unknown columns of the history."""
+        """Check all tables in one job, and warn about unknown columns in the history."""
         counted = check_and_count(self, max_queue_nums, stats_of, stages=self.stages)
         with closing(counted) as checked:
             for name, columns in checked.unknown.items():

@@ -1,6 +1,6 @@
 """Reads input tables from a catalog, and writes the tables of a finished run into one.
 
-All statements are SQL that plain Parquet tables, Delta and Iceberg understand alike.
+All statements are SQL that works alike for plain Parquet tables, Delta and Iceberg.
 """
 
 import re
@@ -41,7 +41,7 @@ def is_catalog(session: SparkSession, name: str) -> bool:
 
 
 def is_forgotten(session: SparkSession, database: str) -> bool:
-    """Return True for a database of Spark's own catalog that is lost at the end of the session."""
+    """Return True for a database in Spark's own catalog that is lost at the end of the session."""
     first = database.partition(".")[0]
     of_session = "." not in database or first == SESSION_CATALOG
     current = (
@@ -52,10 +52,10 @@ def is_forgotten(session: SparkSession, database: str) -> bool:
 
 
 def quoted(name: str) -> str:
-    """Return a dotted name quoted for SQL, whatever words are in it.
+    """Return a dotted name quoted for SQL, whatever words it contains.
 
     Raises:
-        UsageError: It is not the name of a database or table.
+        UsageError: The text is not the name of a database or table.
     """
     if not _NAME.fullmatch(name):
         raise UsageError(f"{name!r} names no database; write CATALOG.DATABASE, or DATABASE")
@@ -79,7 +79,7 @@ def database_tables(
         session: Any session.
         database: ``catalog.database``, or ``database`` of the current catalog.
         names: The names of the tables.
-        where: A condition in SQL; a table that lacks one of its columns is read whole.
+        where: A condition in SQL; a table that lacks one of its columns is read in full.
         warn: Receives a message for each such table.
 
     Raises:
@@ -109,8 +109,8 @@ def database_tables(
 
 
 def _without_columns_of(condition: str, frames: Mapping[str, DataFrame]) -> list[str]:
-    """Return the tables that lack a column named in a condition, judging by the words that are
-    columns of any table.
+    """Return the tables that lack a column named in a condition; any word that is a column of some
+    table counts as one.
 
     Trying the condition on each table would print a Java stack trace for every table that lacks a
     column.
@@ -131,7 +131,7 @@ class Published:
 
     Attributes:
         run_id: The id of the run; see ``_run.json``.
-        tables: The number of rows of each table by its full name, with ``runs`` last.
+        tables: The number of rows per table, by its full name, with ``runs`` last.
         removed: The ``run_id`` of each removed run.
     """
 
@@ -164,8 +164,8 @@ def publish(
         to: ``catalog.database``, or ``database`` of the current catalog.
         prefix: The prefix of all tables' names.
         replace: `PERIOD` or `RUN`.
-        keep_days: Remove runs of its job and clusters that are this many nights older; None removes
-            none.
+        keep_days: Remove runs of the same job and clusters that are more than this many nights
+            older; None keeps all.
         warn: Receives a message if the catalog has no views.
 
     Raises:
@@ -173,7 +173,8 @@ def publish(
             match its record.
         StoreFailed: Rows are missing in the end, or Spark could not write, possibly because another
             publish is running.
-        UsageError: The catalog does not exist, or an existing table has a column of another type.
+        UsageError: The catalog does not exist, or an existing table has a column of a different
+            type.
     """
     folder = run_folder(session, run)
     record = read_run(folder)
@@ -220,7 +221,8 @@ def publish(
 
 
 def remove(session: SparkSession, run_id: str, to: str, prefix: str = "") -> Published:
-    """Remove a run that was published, even in part: its row in ``runs``, then those of its tables.
+    """Remove a run that was published, even partially: its row in ``runs``, then those of its
+    tables.
 
     Args:
         session: Any session.
@@ -285,12 +287,12 @@ class _Mark:
     tables: tuple[str, ...]
 
     def is_like(self, record: Mapping[str, Any]) -> bool:
-        """Return True for a run of the same job and clusters."""
+        """Return True for a run of the same job on the same clusters."""
         return (self.job, self.clusters) == (record["job"], frozenset(record["clusters"]))
 
 
 def _replaced(marks: Iterable[_Mark]) -> list[_Mark]:
-    """Return the runs that later runs replace, which a killed publish has left."""
+    """Return the runs that later runs replace, left behind by a killed publish."""
     known = list(marks)
     return [
         mark
@@ -362,7 +364,7 @@ class _Database:
         self.write(table, self.session.createDataFrame([], schema), _OfRun(run_id, None))
 
     def remove(self, run_id: str, tables: Iterable[str]) -> None:
-        """Remove a run that another replaces; its row in ``runs``, removed last, shows the
+        """Remove a run that another replaces; its row in ``runs`` goes last, as it marks the
         remaining work.
         """
         for table in tables:
@@ -373,7 +375,7 @@ class _Database:
     def make_views(
         self, tables: Iterable[str], warn: Callable[[str], object] | None = None
     ) -> None:
-        """Create the views `CURRENT` of tables that lack one or whose view lacks a column."""
+        """Create the `CURRENT` views of tables that have none or whose view lacks a column."""
         runs = quoted(self.full(RUNS.name))
         current = (
             f"SELECT r.run_id FROM {runs} r WHERE NOT EXISTS (SELECT 1 FROM {runs} s WHERE "
@@ -407,7 +409,7 @@ class _Database:
 
 
 def _refuse_lost(session: SparkSession, run_id: str, written: Mapping[str, int]) -> None:
-    """Raise `StoreFailed` unless the tables have all rows of the run."""
+    """Raise `StoreFailed` unless the tables contain all rows of the run."""
     if lost := _lost(session, run_id, written):
         raise StoreFailed(f"run {run_id} is incomplete there: {'; '.join(lost)}; {_AT_ONCE}")
 
@@ -503,7 +505,7 @@ def _make_database(session: SparkSession, database: str) -> None:
 
 
 def _format_of(session: SparkSession, name: str) -> str:
-    """Return the ``USING …`` clause that a session catalog of Delta or Iceberg needs.
+    """Return the ``USING …`` clause that a Delta or Iceberg session catalog needs.
 
     Other catalogs create tables in their own format, as does Spark's own if so configured.
     """
@@ -569,7 +571,7 @@ def _add_columns(session: SparkSession, name: str, rows: DataFrame) -> None:
     """Add the columns that the table lacks, before `RUN_COLUMNS`.
 
     Raises:
-        UsageError: A column exists with another type, or the columns of the run are missing.
+        UsageError: A column exists with a different type, or the columns of the run are missing.
     """
     existing = _types(session.table(quoted(name)))
     wanted = _types(rows)

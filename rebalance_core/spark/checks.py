@@ -1,5 +1,5 @@
-"""Checks rows in tasks: every input row is either used or rejected with the reasons, and counted
-before a simulation.
+"""Checks rows in tasks: every input row is either used, or rejected with the reasons, and is
+counted before a simulation.
 """
 
 import json
@@ -35,7 +35,7 @@ from rebalance_core.spark.sources import Inputs, Source, rows_of, task_count_of,
 from rebalance_core.spark.spark_versions import arrow_of, by_number
 from rebalance_core.spark.stages import Stage, described, with_tables
 
-# Tasks check first each row alone, then the rows of each key together.
+# Tasks first check each row alone, then the rows of each key together.
 #
 # Between the two steps, rows are packed by the bucket of their keys. After them, the used and the
 # rejected rows are packed with their counts. A task's note on all its used rows comes last.
@@ -50,7 +50,7 @@ CHECKED_DDL = (
 )
 _CHECKED = arrow_schema_of(CHECKED_DDL)
 _ROWS_AT_ONCE = 1 << 17
-"""How many rows are packed, or compared by their keys, together; more if one bucket has more."""
+"""Number of rows packed, or compared by their keys, together; more if one bucket has more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class RowTask:
     Attributes:
         name: The table's name.
         read: Converts batches to conformed rows.
-        max_queue_nums: The most queues that a topic may have on a broker.
+        max_queue_nums: The maximum number of queues of a topic on a broker.
         buckets: The number of buckets of keys.
     """
 
@@ -120,7 +120,7 @@ class KeyTask:
 
 
 def _checked(batches: Batches, state_end_ms: int | None) -> Iterator[tuple[str, Checked, str]]:
-    """Yield the tables, some buckets of a table at a time, and their metadata."""
+    """Yield the tables, a few buckets of a table at a time, and their metadata."""
     waiting: list[dict[str, Any]] = []
     for _, chunks in groupby(_chunks(batches), key=lambda chunk: chunk["bucket"]):
         waiting += chunks
@@ -186,7 +186,7 @@ class CheckedFrames:
             once).
         rejected: The ledger table ``rejected``.
         chunks: Used and rejected rows, packed (`CHECKED_DDL`).
-        counts: Numbers of rows and bad rows of each table.
+        counts: The number of rows and of bad rows in each table.
         rejections: What is wrong with the bad rows.
         unknown: Ignored unknown columns by table, sorted.
         task_stats: The tasks' counts of the used rows, unordered.
@@ -207,11 +207,11 @@ class CheckedFrames:
         return kind.merged(part for part in self.task_stats if isinstance(part, kind))
 
     def refuse(self, limits: BadRowLimits) -> None:
-        """Raise `model.errors.InputRefused` for too many bad rows."""
+        """Raise `model.errors.InputRefused` if too many rows are bad."""
         refuse_bad_rows(self.counts, limits, self.rejections.complaints)
 
     def sharing_groups(self) -> Mapping[Group, tuple[Group, ...]]:
-        """Return the groups that share client instances, which alone are sent to the driver."""
+        """Return the groups that share client instances; only these are sent to the driver."""
         joins = self.tables[EVENTS].where(sf.col("event_type") == CONSUMER_JOIN)
         groups = joins.groupBy(*INSTANCE).agg(sf.collect_set("consumer_group").alias("groups"))
         shared = groups.where(sf.size("groups") > 1)
@@ -238,16 +238,16 @@ def check_and_count(
     """Check all tables in one job; every row is either used or rejected.
 
     It takes one pass and one shuffle by key. Rows with the same key are equal if all columns except
-    ``source`` are, because the same event may be in two logs. Rows with an unreadable field have no
-    key. Observed tables have no keys, and any text in them is valid, as it is an observation rather
-    than a setting.
+    ``source`` match, because the same event may appear in two logs. Rows with an unreadable field
+    have no key. Observed tables have no keys, and any text in them is valid, as it is an
+    observation rather than a setting.
 
     Args:
         inputs: The tables as read.
-        max_queue_nums: The most queues that a topic may have on a broker.
+        max_queue_nums: The maximum number of queues of a topic on a broker.
         stats_of: Functions that count the used rows.
         warn: Receives a message for each table with unknown columns, which are ignored.
-        stages: Receives the numbers of all rows and of those used.
+        stages: Receives the number of rows and the number used.
     """
     sources = inputs.sources()
     task = KeyTask(stats_of, inputs.state_end_ms)

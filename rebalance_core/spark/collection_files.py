@@ -1,9 +1,8 @@
-"""Reads the files of a collection into evidence: logs in splits, compressed logs and documents
+"""Reads the files of a collection into evidence: logs in splits, compressed logs and documents as a
 whole.
 
-A local folder is mounted by driver and executors alike. An object store is read by the tasks
-themselves, as it is written to: they have the driver's access to it. What only Hadoop reaches is
-read by Spark.
+A local folder is mounted on the driver and on all executors. Tasks read object stores, and write to
+them, with the driver's credentials. Spark reads what only Hadoop can reach.
 """
 
 from __future__ import annotations
@@ -48,25 +47,26 @@ from rebalance_core.storage.files_to_read import FolderToRead
 from rebalance_core.storage.place import Place, object_store
 
 _LONGEST_LINE = "mapreduce.input.linerecordreader.line.maxlength"
-"""Hadoop skips a line of this many bytes or more, end included, and only logs that it did."""
+"""Hadoop skips a line of at least this many bytes, its end included, and only logs that it did."""
 _FILE_WEIGHT = 32 << 10
-"""Bytes that are read in the time that it takes to open a file."""
+"""Number of bytes that can be read in the time it takes to open a file."""
 _GLOB = re.compile(r"([\\*?\[\]{}^])")
 
 
 _RANGE_BYTES = 64 << 20
-"""Of a log in an object store that one task reads at once."""
+"""Number of bytes of a log in an object store that one task reads at a time."""
 UNPACKED = 10
-"""A log is this many times as large as its .gz, about."""
+"""The approximate size of a log, as a multiple of its .gz."""
 
 
 @dataclass(frozen=True)
 class FileReaders:
-    """Makes the reader of a file on any machine, by its path or its URI as Spark shows it.
+    """Makes the reader of a file on any machine, given its path or its URI as Spark shows it.
 
     Attributes:
         readers: By `storage.place.Place.url` of the file.
-        root: The collection's folder, where tasks reach it; it has the access to its files.
+        root: The collection's folder, if tasks can reach it; it holds the credentials for its
+            files.
     """
 
     readers: Mapping[str, FileReader]
@@ -128,7 +128,7 @@ def collection_evidence(
 def _framed(
     root: FramedLines, collection: Collection, assumed: Assumptions, buckets: int
 ) -> DataFrame:
-    """Return the evidence of lines that are rows; all of a file are in one task."""
+    """Return the evidence of lines that are rows; all lines of a file are in one task."""
     readers = {
         file.name: in_process.reader_of(collection, file, assumed)
         for file in collection.own_files
@@ -141,7 +141,7 @@ def _framed(
 
 
 def _qualified(spark: SparkSession, place: FolderToRead) -> str:
-    """Return the path of a local file, or the URL under which its rows come."""
+    """Return the path of a local file, or the URL that identifies its rows."""
     if isinstance(place, HadoopPlace):
         return place.qualified
     if isinstance(place, Place) and isinstance(place.access, HadoopAccess):
@@ -150,8 +150,8 @@ def _qualified(spark: SparkSession, place: FolderToRead) -> str:
 
 
 def _is_split(file: CollectedFile) -> bool:
-    """Return True for a log that Spark splits, unlike one that is continued where an earlier run
-    ended, or that Spark skips for its name.
+    """Return True for a log that Spark splits: not one that continues where an earlier run ended,
+    nor one whose name makes Spark skip it.
     """
     whole = file.gzipped or file.wrapping or file.begins_at or _is_skipped(file)
     return file.is_log and not whole
@@ -167,11 +167,11 @@ _WHOLE_MOST = (1 << 31) - 1
 
 
 def _refusal(file: CollectedFile, limit: int) -> Unreadable | None:
-    """Return why Spark cannot read a file through Hadoop; None: it can.
+    """Return why Spark cannot read a file through Hadoop, or None if it can.
 
     Args:
         file: of any kind.
-        limit: the most bytes of a file that Spark reads whole.
+        limit: the maximum size in bytes of a file that Spark reads as a whole.
     """
     if _is_skipped(file):
         why = "cannot be read: Spark skips names that begin with _ or .; rename the file"
@@ -183,7 +183,7 @@ def _refusal(file: CollectedFile, limit: int) -> Unreadable | None:
 
 
 def _in_ranges(readers: FileReaders, file: CollectedFile) -> bool:
-    """Return True for a log in an object store of which tasks read parts."""
+    """Return True for a log in an object store that tasks read in parts."""
     return readers.root is not None and not readers.root.is_local and _is_split(file)
 
 
@@ -200,7 +200,7 @@ def _opening(spark: SparkSession, collection: ContinuedCollection, buckets: int)
 
 
 def refuse_unread(collection: Collection, read: AnyCollection[str]) -> None:
-    """Raise `InputRefused` if Spark returned nothing of a file that has bytes.
+    """Raise `InputRefused` if Spark returned nothing from a file that is not empty.
 
     Args:
         collection: the collection.
@@ -241,7 +241,7 @@ def long_lines(collection: Collection, stats: Iterable[FileStats]) -> Iterator[U
 
 
 def _split_logs(spark: SparkSession, readers: FileReaders, buckets: int) -> DataFrame:
-    # as in the other reader, a carriage return alone does not end a line
+    # as in the other reader, a lone carriage return does not end a line
     reader = spark.read.option("lineSep", "\n").option(_LONGEST_LINE, log_blocks.LINE_LIMIT + 2)
     text = reader.text(_locations(readers))
     lines = text.select(
@@ -255,7 +255,7 @@ def _split_logs(spark: SparkSession, readers: FileReaders, buckets: int) -> Data
 
 
 def _files(spark: SparkSession, readers: FileReaders, buckets: int) -> DataFrame:
-    """Read by the tasks themselves: a compressed log streams, whatever it unpacks to."""
+    """Read files in the tasks; a compressed log is streamed, whatever its unpacked size."""
     dealt = spark.createDataFrame(
         [(part, *piece) for part, piece in dealt_out(readers, buckets)],
         "part INT, path STRING, start BIGINT, bytes BIGINT",
@@ -266,7 +266,7 @@ def _files(spark: SparkSession, readers: FileReaders, buckets: int) -> DataFrame
 
 
 def _files_of_hadoop(spark: SparkSession, readers: FileReaders, buckets: int) -> DataFrame:
-    """Read through Spark, each file as one row."""
+    """Read files through Spark, each as one row."""
     if not readers.readers:
         return spark.createDataFrame([], CHUNKS_DDL)
     files = spark.read.format("binaryFile").load(_locations(readers))
@@ -285,15 +285,15 @@ def _read_contents(batches: Iterable[pa.RecordBatch], readers: FileReaders) -> P
 
 
 def dealt_out(readers: FileReaders, parts: int) -> list[tuple[int, tuple[str, int, int | None]]]:
-    """Return parts of equal work: the largest piece goes first to the part with the least.
+    """Return parts of equal work: each piece, largest first, goes to the part with the least work.
 
     Args:
         readers: Of the files.
-        parts: How many.
+        parts: The number of parts.
 
     Returns:
-        For each piece the number of its part, the file's URL, the byte at which it begins, and how
-        many bytes it has; None: it is the whole file.
+        For each piece, the number of its part, the file's URL, the byte at which it begins, and its
+        number of bytes; None for a whole file.
     """
     pieces: list[tuple[int, tuple[str, int, int | None]]] = []
     for url, reader in readers.readers.items():
@@ -314,7 +314,7 @@ def dealt_out(readers: FileReaders, parts: int) -> list[tuple[int, tuple[str, in
 
 
 def _weight(file: CollectedFile) -> int:
-    """Return the bytes that a file unpacks to, about, without those that are passed over."""
+    """Return the approximate number of bytes that a file unpacks to, without those skipped."""
     if file.gzipped:  # an earlier run's bytes are counted unpacked, and are unpacked again
         return file.size * UNPACKED
     return max(0, file.size - (file.begins_at - file.left_out))
@@ -324,7 +324,7 @@ def read_splits(batches: Iterable[pa.RecordBatch], readers: FileReaders) -> Piec
     """Yield the evidence of splits of logs; the lines of a split are consecutive and in order.
 
     Args:
-        batches: columns line (octets), path and start (byte at which the split begins).
+        batches: columns line (bytes), path and start (byte at which the split begins).
         readers: the readers of the files.
     """
     split: tuple[str, int] | None = None
@@ -361,10 +361,10 @@ def _changes(batch: pa.RecordBatch) -> list[int]:
 
 
 def read_files(batches: Iterable[pa.RecordBatch], readers: FileReaders) -> Pieces:
-    """Yield the evidence of files, and of parts of logs.
+    """Yield the evidence in files and in parts of logs.
 
     Args:
-        batches: columns path, start and bytes, as `dealt_out` has them.
+        batches: columns path, start and bytes, as from `dealt_out`.
         readers: the readers of the files.
     """
     for batch in batches:
@@ -382,7 +382,7 @@ _PIECE = ("path", "start", "bytes")
 
 
 def _locations(readers: FileReaders) -> list[str]:
-    """Return paths as Spark's readers take them, with characters of globs escaped."""
+    """Return paths as Spark's readers expect them, with glob characters escaped."""
     escaped = (_GLOB.sub(r"\\\1", path) for path in sorted(readers.readers))
     return [f"file://{path}" if is_local(path) else path for path in escaped]
 

@@ -1,4 +1,4 @@
-"""Spark's exceptions, and the line that names the cause."""
+"""Spark's exceptions, and the line that states the cause."""
 
 from pyspark.errors import PySparkException
 
@@ -9,7 +9,7 @@ OF_SPARK: tuple[type[Exception], ...] = (PySparkException, *JVM_ERRORS)
 
 
 def cause_of(error: BaseException) -> str:
-    """Return the line that names the cause, since the whole text may be a Java stack trace."""
+    """Return the line that states the cause, since the whole text may be a Java stack trace."""
     lines = [line.strip().lstrip(": ") for line in str(error).splitlines() if line.strip()]
     said = [line for line in lines if not line.startswith("An error occurred while calling")]
     causes = [line for line in lines if line.startswith("Caused by: ")]

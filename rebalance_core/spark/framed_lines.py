@@ -1,4 +1,4 @@
-"""A collection whose files are the lines of a frame, as a log shipper or a table has them."""
+"""A collection whose files are the lines of a frame, as from a log shipper or a table."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class FramedLines:
             lines: ``file``, the path in the layout of a collection; ``number``, which orders the
                 lines of a file; ``line``, without its end.
             settings: The text of ``collection.toml``.
-            name: The path of a file; empty: the folder.
+            name: The path of a file; empty for the folder.
 
         Raises:
-            InputRefused: A column is missing, appears twice or has another type.
+            InputRefused: A column is missing, appears twice or has a different type.
         """
         missing = [column for column in COLUMNS if column not in lines.columns]
         if missing:
@@ -67,16 +67,17 @@ class FramedLines:
         return self.url
 
     def __truediv__(self, name: str) -> FramedLines:
-        """Return the file of that path."""
+        """Return the file at that path."""
         file = FramedLines(self.lines, self._settings, name)
         file._heads = self._heads
         return file
 
     def sizes(self) -> list[tuple[str, int]]:
-        """Return path and bytes of every file, sorted; one pass sorts the lines of each.
+        """Return the path and size in bytes of every file, sorted; one pass sorts the lines of
+        each.
 
         Raises:
-            InputRefused: A line has no file or no number, or a number stands twice in a file.
+            InputRefused: A line has no file or no number, or a number occurs twice in a file.
         """
         in_order = Window.partitionBy("file").orderBy("number")
         octets = sf.coalesce(sf.octet_length("line"), sf.lit(0)) + 1
@@ -122,7 +123,7 @@ class FramedLines:
         return _joined([row["line"] for row in lines])
 
     def open(self, at: int = 0) -> BinaryIO:
-        """Open the bytes of a small file from one of them on."""
+        """Open the bytes of a small file, starting at the given byte."""
         return BytesIO(self.read_bytes()[at:])
 
 
@@ -131,11 +132,11 @@ def _joined(lines: Iterable[str | None]) -> bytes:
 
 
 def read_lines(batches: Iterable[pa.RecordBatch], reader_of: dict[str, FileReader]) -> Pieces:
-    """Yield the evidence of files whose lines come one after the other, in order.
+    """Yield the evidence of files whose lines are consecutive and in order.
 
     Args:
         batches: Of `COLUMNS`.
-        reader_of: The readers of the files; lines of others are passed over.
+        reader_of: The readers of the files; lines of other files are skipped.
     """
     file, reader, document, done = "", None, list[pa.Array](), 0
     for name, lines in _runs(batches):
@@ -156,7 +157,7 @@ def read_lines(batches: Iterable[pa.RecordBatch], reader_of: dict[str, FileReade
 
 
 def _runs(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.StringArray]]:
-    """Yield stretches of lines of one file."""
+    """Yield runs of consecutive lines from one file."""
     for batch in batches:
         names = batch["file"].dictionary_encode()
         codes = names.indices.to_numpy(zero_copy_only=False)

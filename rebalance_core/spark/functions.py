@@ -2,7 +2,7 @@
 pandas.
 
 An argument is a Column, a column's name, or a constant: a valid word (a strategy text, a consumer
-type, a start mode, a version), a number, None or a list. An invalid constant, also as ``lit(…)``,
+type, a start mode, a version), a number, None or a list. An invalid constant, even as ``lit(…)``,
 is refused at once; an invalid row gives null and the reason. In SQL, constants are treated as rows.
 With pandas Series as arguments, a function returns a Series (`rmq_pull_from_where` a DataFrame) and
 needs no session.
@@ -91,12 +91,14 @@ def rmq_allocate(strategy: Argument, queues: Argument, client_ids: Argument) -> 
             custom object for all rows (`rebalance_core.register_strategy`).
         queues: ``ARRAY<STRUCT<topic, broker_name, queue_id>>`` in any order; further fields are
             ignored.
-        client_ids: ``ARRAY<STRING>`` in any order, with the id of two processes twice.
+        client_ids: ``ARRAY<STRING>`` in any order, with an id that two processes share listed
+            twice.
 
     Returns:
         ``ARRAY<STRUCT<topic, broker_name, queue_id, client_ids ARRAY<STRING>>>``: queues and owners
-        in RocketMQ's order; several owners or none are shown. Null where the strategy throws or the
-        row is wrong or has nulls (not known is not none), for the reason in `rmq_allocate_error`.
+        in RocketMQ's order; a queue may have several owners or none. Null where the strategy throws
+        or the row is invalid or has nulls (unknown is not none); `rmq_allocate_error` gives the
+        reason.
 
     Raises:
         UsageError: A constant is invalid. A row whose text is not a strategy fails the query.
@@ -129,9 +131,9 @@ def rmq_assignment_diff(before: Argument, after: Argument) -> Any:
     """Return the changes from one result of `rmq_allocate` to another.
 
     Returns:
-        ``ARRAY<STRUCT<topic, broker_name, queue_id, action, client_id>>``, action DROP or ADD: as
-        the rows of the ledger's ``diffs``. By queue in RocketMQ's order, DROPs first. Null if
-        either is null; if there was no earlier result, pass an empty array.
+        ``ARRAY<STRUCT<topic, broker_name, queue_id, action, client_id>>`` with action DROP or ADD,
+        like the rows of the ledger's ``diffs``: by queue in RocketMQ's order, DROPs first. Null if
+        either argument is null; if there was no earlier result, pass an empty array.
     """
     return _call("rmq_assignment_diff", {"before": before, "after": after})
 
@@ -150,16 +152,16 @@ def rmq_pull_from_where(
     Args:
         consumer_type: PUSH, LITE_PULL or PULL.
         consume_from_where: As CONSUME_FROM_LAST_OFFSET.
-        topic: Of the queue; retry topics have rules of their own.
-        stored_offset: BIGINT, -1 none, -2 error.
+        topic: The queue's topic; retry topics have rules of their own.
+        stored_offset: BIGINT; -1 for none, -2 for an error.
         max_offset: BIGINT; null where the look-up fails.
         timestamp_offset: BIGINT; null where the look-up fails.
-        version: Of the client.
+        version: The client's version.
 
     Returns:
         ``STRUCT<rule STRING, offset BIGINT, error STRING>``: the rule as in ``pull_starts``; where
-        upstream throws, QUERY_FAILED, no offset and its message; if an argument is wrong or null,
-        only the error.
+        upstream throws, QUERY_FAILED with its message and no offset; if an argument is invalid or
+        null, only the error.
 
     Raises:
         UsageError: A constant is wrong.
@@ -200,7 +202,8 @@ def allocate_by_group(frame: DataFrame, strategy: Any) -> DataFrame:
         owner; client_id is null for a queue without an owner.
 
     Raises:
-        UsageError: The frame lacks columns, a column has another type, or the strategy is unknown.
+        UsageError: The frame lacks columns, a column has a different type, or the strategy is
+            unknown.
     """
     keys = ["cluster", "consumer_group", "epoch"]
     _check_columns(frame, keys)
@@ -239,11 +242,11 @@ def register(spark: SparkSession) -> None:
     """Register the functions for the session's SQL under the same names, running them on one row.
 
     From Spark 4.0 on `rmq_pull_from_where` has arguments with names and types, which the analyser
-    checks. A cast to a declared type would read the fields of a struct by position, so functions of
-    queues, which read them by name, declare none.
+    checks. A cast to a declared type would read a struct's fields by position, so functions of
+    queues, which read them by name, declare no types.
 
     Raises:
-        UsageError: Python workers do not start, have another version, or lack the package.
+        UsageError: Python workers do not start, have a different version, or lack the package.
     """
     _refuse_workers(spark)
     for name, function in _FUNCTIONS.items():
@@ -296,7 +299,7 @@ _DECLARED: Mapping[str, Mapping[str, str]] = {
         "version": "of the client",
     }
 }
-"""The kinds of arguments, by function; in the order of its columns."""
+"""The kinds of each function's arguments, in the order of its columns."""
 
 
 @dataclass(frozen=True)
@@ -307,7 +310,7 @@ class _Function:
         arrow: The function of Arrow arrays.
         pandas: The function of Series.
         returns: Its type.
-        valid: Its arguments with their types, and a valid value of each.
+        valid: Its arguments with their types, and a valid value for each.
         faults: Returns why rows are invalid, given the arrays of `arrow`.
     """
 
@@ -411,7 +414,7 @@ def _call(name: str, arguments: Mapping[str, Argument]) -> Any:
 
 
 def _check_columns(frame: DataFrame, keys: Sequence[str]) -> None:
-    """Refuse a frame that lacks columns of `allocate_by_group`, or has them of other types."""
+    """Refuse a frame that lacks columns of `allocate_by_group` or has them with other types."""
     needed = [*keys, "queues", "client_ids"]
     missing = [name for name in needed if name not in frame.columns]
     if missing:

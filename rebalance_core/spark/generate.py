@@ -19,7 +19,7 @@ from rebalance_core.synthetic.table_parts import PARTS, Part
 def generate(spark: SparkSession, plan: FleetPlan, *, partitions: int | None = None) -> InputTables:
     """Return the fleet of a plan as the tables that `simulate` reads.
 
-    The frames are lazy and compute their rows at each use. An entity's rows depend only on the plan
+    The frames are lazy and compute their rows on each use. An entity's rows depend only on the plan
     and its number, so partitions affect only the order of rows.
 
     Args:

@@ -28,8 +28,9 @@ def _os_errors() -> Iterator[None]:
 
     Raises:
         FileNotFoundError: There is no such file.
-        HadoopFailed: The store denies, throttles or does not answer: any other ``IOException``.
-        OSError: The name is wrong, or Spark cannot read a file.
+        HadoopFailed: The store denies access, throttles or does not answer: any other
+            ``IOException``.
+        OSError: The name is invalid, or Spark cannot read a file.
     """
     try:
         yield
@@ -57,11 +58,11 @@ def _java_classes(error: Exception) -> set[str]:
 
 
 _READ_BYTES = 1 << 20
-"""Bytes of a call of the JVM, which costs 0.1 ms and a copy as text."""
+"""Bytes per call to the JVM, which costs 0.1 ms and a copy as text."""
 
 
 class _HadoopFile(RawIOBase):
-    """A stream of Hadoop as a file of Python."""
+    """A Hadoop stream as a Python file."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -71,7 +72,7 @@ class _HadoopFile(RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Read the next bytes; return how many."""
+        """Read the next bytes and return their number."""
         with _os_errors():
             read = bytes(self._stream.readNBytes(len(buffer)))
         buffer[: len(read)] = read
@@ -87,7 +88,7 @@ class _HadoopFile(RawIOBase):
 class HadoopPlace:
     """A file or folder that the driver's JVM reaches, with the methods of `storage.place.Place`.
 
-    It needs a session that is not Spark Connect.
+    It requires a session other than Spark Connect.
     """
 
     def __init__(self, location: str, session: Any) -> None:
@@ -108,7 +109,7 @@ class HadoopPlace:
         return without_user(self.url)
 
     def __truediv__(self, name: str) -> Self:
-        """Return the place in this folder under a name."""
+        """Return the place with this name in the folder."""
         return type(self)(f"{self.url}/{name}", self._session)
 
     @property
@@ -127,8 +128,8 @@ class HadoopPlace:
         return str(self._files.makeQualified(self._path).toString())
 
     def sizes(self) -> list[tuple[str, int]]:
-        """Return path below this folder and bytes of every file in it, sorted; none if it is not
-        there.
+        """Return the path below this folder and the size in bytes of every file in it, sorted; none
+        if the folder does not exist.
 
         Raises:
             NotADirectoryError: It is a file.
@@ -156,7 +157,7 @@ class HadoopPlace:
             return file.read()
 
     def open(self, at: int = 0) -> BinaryIO:
-        """Open a file's bytes as they are, for reading in order from a byte on."""
+        """Open a file's raw bytes for reading in order, starting at the given byte."""
         return cast("BinaryIO", BufferedReader(self._opened(at), _READ_BYTES))
 
     def _opened(self, at: int) -> _HadoopFile:

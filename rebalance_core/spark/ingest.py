@@ -2,8 +2,8 @@
 cluster.
 
 It calls the same functions as `rebalance_core.ingest.in_process`. Tasks read the files. The driver
-gets the evidence about the whole cluster, which grows only with files and brokers. Tasks that have
-all evidence about a group or topic make its rows.
+gets the evidence about the whole cluster, which grows only with files and brokers. The task that
+has all evidence about a group or topic makes its rows.
 """
 
 from collections.abc import Iterator
@@ -128,10 +128,10 @@ def _pieces_of_driver(evidence: DataFrame) -> list[Evidence]:
 
 
 def collection_at(spark: SparkSession, location: str) -> Collection:
-    """Return the collection at a path or URL; through Hadoop where nothing else reaches it.
+    """Return the collection at a path or URL, through Hadoop if nothing else reaches it.
 
     Raises:
-        InputRefused: as of `open_collection`.
+        InputRefused: as for `open_collection`.
         UsageError: only Hadoop reaches it, and the session is Spark Connect.
     """
     return open_collection(location if is_direct(location) else HadoopPlace(location, spark))

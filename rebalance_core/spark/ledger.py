@@ -42,7 +42,7 @@ from rebalance_core.storage.run_folder import counted_rows, read_version
 class Ledger:
     """A lazy DataFrame per ledger table, with the contract's columns.
 
-    If a simulation chose tables, access to any other table raises `UsageError`. The ledger of a
+    If a simulation selected tables, accessing any other raises `UsageError`. The ledger of a
     simulation is a context manager: the rows of its tables and of the input are kept in memory and
     on disk until it is closed. Its tables can still be used afterwards, but are computed again.
     Ledgers of the same input share its checked rows and, with the same options, all rows; the first
@@ -143,8 +143,8 @@ def simulate(
 
     Raises:
         UsageError: The engine is unknown, or a strategy text does not parse.
-        InputRefused: An input lacks columns, has no event, too many bad rows or no group. Events of
-            missing members appear only in ``rejected``.
+        InputRefused: An input lacks columns, or has no events, no group or too many bad rows.
+            Events of missing members appear only in ``rejected``.
     """
     options = options or SimulationOptions()
     if tables is not None:

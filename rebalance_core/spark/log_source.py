@@ -21,12 +21,12 @@ _ROWS = 10_000  # of a batch: some MB
 
 
 class RocketmqLogSource(DataSource):
-    """The tables that `rebalance ingest` makes of a collection, read by one task.
+    """The tables that `rebalance ingest` makes from a collection, read by one task.
 
-    Options: ``path``, the folder with ``collection.toml``, which every worker reaches (a store with
-    the access of this process); ``table``, one of them (default: ``cluster_events``). One task
-    reads all files, as `rebalance_core.ingest.in_process` does: for a collection above some GB take
-    `read_logs`, which deals them out.
+    Options: ``path``, the folder with ``collection.toml``, which every worker can reach (a store
+    with the credentials of this process); ``table``, the table's name (default:
+    ``cluster_events``). One task reads all files, as `rebalance_core.ingest.in_process` does; for a
+    collection of several GB use `read_logs`, which distributes them.
     """
 
     @classmethod
@@ -46,7 +46,7 @@ class RocketmqLogSource(DataSource):
         """Return the reader.
 
         Raises:
-            UsageError: ``path`` is missing, or is not reached without Spark.
+            UsageError: ``path`` is missing, or only Spark can reach it.
         """
         location = self.options.get("path")
         if not location:

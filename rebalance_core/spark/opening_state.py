@@ -37,7 +37,7 @@ def with_state(spark: SparkSession, inputs: InputTables, folder: str) -> InputTa
 
 
 def _with_settings(events: DataFrame, groups: DataFrame) -> DataFrame:
-    """Return the events, filling in the group's settings on each join without its own."""
+    """Return the events, filling in the group's settings on each join that has none."""
     of_groups = {name: f"_{name}" for name in GROUP_SETTINGS}
     settings = groups.select(
         *GROUP,

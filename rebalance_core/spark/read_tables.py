@@ -62,8 +62,8 @@ from rebalance_core.storage.place import Location, Place
 
 # Tasks themselves read files that both the driver and the executors can reach.
 #
-# The JVM would decode every column and pass rows to Python one by one, at a higher cost than the
-# checks.
+# The JVM would decode every column and pass rows to Python one by one, which would cost more than
+# the checks.
 _BYTES_PER_TASK = 128 << 20
 """The default of spark.sql.files.maxPartitionBytes."""
 
@@ -77,7 +77,7 @@ def parquet_source(
         spark: Any session.
         table: The contract.
         path: The name of the table.
-        files: At least one file, which the driver and the tasks reach at the same place.
+        files: At least one file, which the driver and the tasks reach at the same location.
 
     Raises:
         InputRefused: The first file is not Parquet, or columns are missing. Tasks raise errors in
@@ -115,7 +115,7 @@ def _shares(pieces: Sequence[ParquetRows], cores: int) -> list[list[ParquetRows]
 
 
 _FILE, _ROW = "_source_file", "_source_row"
-"""The columns for the file and row number of a Parquet row."""
+"""The columns with the file and row number of a Parquet row."""
 
 
 def parquet_frame(spark: SparkSession, table: Table, path: str) -> Source:
@@ -179,7 +179,7 @@ def _lines(spark: SparkSession, path: str) -> DataFrame:
 def _reading(parse: Callable[[Lines], ReadRows], header: str | None = None) -> Read:
     """Return a reader that applies ``parse`` to `_lines`.
 
-    ``_source`` is ``file:line``, or ``file@byte`` of a later split. With a ``header``, the first
+    ``_source`` is ``file:line``, or ``file@byte`` for a later split. With a ``header``, the first
     line of every file must be that line and is left out.
     """
 
@@ -201,8 +201,8 @@ def _texts(batch: pa.RecordBatch) -> pa.RecordBatch:
 class InputTables:
     """The input tables of a simulation, read or built by hand (see `conform` for what is accepted).
 
-    ``paths`` has the location of each table that was read, ``read_from`` the way; ``state_end_ms``
-    is the end of the opening state whose rows the tables include.
+    ``paths`` has the location of each table that was read, and ``read_from`` how it was read;
+    ``state_end_ms`` is the end of the opening state whose rows the tables include.
     """
 
     cluster_events: DataFrame
@@ -265,8 +265,8 @@ class InputTables:
             spark: Any session.
             database: ``catalog.database``, or ``database`` of the current catalog.
             where: A condition in SQL for the rows, e.g. ``cluster = 'a'``; a table that lacks one
-                of its columns is read whole.
-            warn: Receives a message for each table that is read whole.
+                of its columns is read in full.
+            warn: Receives a message for each table that is read in full.
 
         Raises:
             InputRefused: ``cluster_events`` is missing, or a table lacks columns.
@@ -309,11 +309,11 @@ class InputTables:
 
 def _files(spark: SparkSession, path: str) -> list[str]:
     """Return every data file under the path that Spark sees (local, HDFS, store, Connect)."""
-    if _is_here(spark, path):  # saves seconds of the JVM's time
+    if _is_here(spark, path):  # saves the JVM seconds
         return [f"file://{file}" for file in local_files(path)]
     try:
         # twice: Spark first looks up a single path as the folder of a stream, and logs a page of
-        # Java if it is a pattern or does not exist
+        # stack trace if it is a pattern or does not exist
         reader = spark.read.format("binaryFile").option("recursiveFileLookup", True)
         listing = reader.load([path, path])
         return sorted({unquote(uri) for uri in listing.inputFiles()})
@@ -339,7 +339,7 @@ def tables_in(spark: SparkSession, folder: str, names: Iterable[str]) -> dict[st
     """
     wanted = tuple(names)
     refuse_changed(spark, folder, wanted)
-    # a single listing, because a missing name is an error for which a Connect server prints traces
+    # a single listing, because a Connect server prints a stack trace for every missing name
     patterns = wanted if _is_here(spark, folder) else (f"{{{','.join(wanted)}}}",)
     files: list[str] = []
     for pattern in patterns:
@@ -358,11 +358,11 @@ def located_inputs(
 
     Args:
         spark: Any session.
-        folder: Has tables by name; None: no folder.
+        folder: Contains tables by name; None for no folder.
         given: The wanted tables, with paths that take precedence.
 
     Raises:
-        InputRefused: as of `tables_in`, or a required table is missing.
+        InputRefused: as for `tables_in`, or a required table is missing.
     """
     locations = tables_in(spark, str(folder), given) if folder is not None else {}
     locations |= {name: str(path) for name, path in given.items() if path is not None}
@@ -389,8 +389,8 @@ def read_table(
         table: The contract.
         path: A file, or a folder of part files.
         input_format: As in `InputTables.read`.
-        by_spark: Local Parquet is read by Spark, whose UI and listeners then know files, bytes and
-            rows, if its reader has the types; else by tasks of Python, which costs less.
+        by_spark: Let Spark read local Parquet if its reader supports the types, so that its UI and
+            listeners see files, bytes and rows; otherwise Python tasks read it, which costs less.
 
     Raises:
         InputRefused: the table cannot be read, or differs from the record beside it.

@@ -28,8 +28,8 @@ def routed_rows(
     Args:
         checked: The input.
         routing: The buckets of its rows; a bucket may get none.
-        copies: How many tasks get the used rows of a bucket; those of bucket b are numbered from b
-            x copies.
+        copies: Number of tasks that receive the used rows of a bucket; those of bucket b are
+            numbered from b x copies.
         more_rejected: Rows of ``rejected`` from earlier steps.
     """
     tasks = routing.buckets * copies

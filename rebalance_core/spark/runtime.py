@@ -1,4 +1,4 @@
-"""The runtime on Spark, in which tasks get the rows of whole buckets."""
+"""The runtime on Spark, in which each task receives the rows of whole buckets."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class TaskRows:
     Attributes:
         frame: The input of the tasks.
         parts: Reads it in a task.
-        units: The number of its work units, for a description; empty for rows in any order.
+        units: The number of work units, for a description; empty for rows in any order.
     """
 
     frame: DataFrame
@@ -64,13 +64,13 @@ class TaskRows:
     units: str = ""
 
     def work(self, work: Work[FactsT]) -> task_tables.Work[FactsT]:
-        """Return the work applied to the tasks' input, of which it counts the rows."""
+        """Return the work applied to the tasks' input, counting its rows."""
         parts = self.parts
         return lambda batches, facts, seen: work(seen.taken(parts(batches)), facts)
 
     def stage(self, work: Work[FactsT], done: list[StageRows] | None) -> Stage:
         """Return the stage that does the work, such as ``simulate 412 work units``."""
-        of = getattr(work, "__self__", work)  # of a method of a task
+        of = getattr(work, "__self__", work)  # for a method of a task
         return Stage(f"{getattr(of, 'VERB', 'make tables')} {self.units}".rstrip(), done)
 
 
@@ -137,7 +137,7 @@ class SparkRuntime:
 
     Attributes:
         session: Any session, whose default parallelism decides the number of tasks.
-        stages: The rows of each finished stage, in their order.
+        stages: The row counts of each finished stage, in order.
     """
 
     session: SparkSession

@@ -20,7 +20,9 @@ from rebalance_core.kernels.function_columns import (
 from rebalance_core.model.errors import UsageError
 
 EXACT = 2**53
-"""From this number on, float64 is inexact; pandas uses it for integers in columns with nulls."""
+"""From this number on, float64 is inexact; pandas uses float64 for integers in columns with
+nulls.
+"""
 
 
 def rmq_allocate(strategy: pd.Series, queues: pd.Series, client_ids: pd.Series) -> pd.Series:
@@ -91,7 +93,7 @@ def array_of(name: str, column: pd.Series, kind: pa.DataType) -> pa.Array:
     """Return a column as an Arrow array.
 
     Raises:
-        UsageError: Its values have another type, or are numbers that pandas rounded.
+        UsageError: Its values have a different type, or are numbers that pandas rounded.
     """
     try:
         if kind == NUMBER:

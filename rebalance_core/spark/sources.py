@@ -44,7 +44,7 @@ from rebalance_core.storage.place import Place, is_direct, object_store, place_o
 # `DataFrame.collect` ends early without an error if the JVM runs out of memory while passing rows;
 # ``toArrow`` waits for it and raises.
 def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
-    """Return few rows as dicts, including structs, in the frame's order.
+    """Return a small number of rows as dicts, including structs, in the frame's order.
 
     Raises:
         PySparkException: Not all rows arrived.
@@ -53,7 +53,7 @@ def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
 
 
 def frame_of(session: SparkSession, rows: pa.Table, ddl: str) -> DataFrame:
-    """Return rows of the driver as a frame, which sends them to one task as a single cell.
+    """Return rows from the driver as a frame, which sends them to one task as a single cell.
 
     Args:
         session: Any session.
@@ -77,9 +77,7 @@ _MOST_CORES = 1 << 16
 
 
 def cores_of(session: SparkSession) -> int:
-    """Return the default parallelism of any session, which takes a small job under Spark
-    Connect.
-    """
+    """Return the default parallelism of any session; under Spark Connect, this runs a small job."""
     context = context_of(session)
     if context is not None:
         return int(context.defaultParallelism)
@@ -106,7 +104,7 @@ def task_count(
 
 def task_count_of(sources: Iterable[Source], session: SparkSession) -> int:
     """Return the number of tasks for sources of unknown size; with a frame, as many as Spark's own
-    shuffles have.
+    shuffles use.
     """
     about = [source.about_rows for source in sources]
     tasks = task_count(sum(rows or 0 for rows in about), session)
@@ -116,7 +114,7 @@ def task_count_of(sources: Iterable[Source], session: SparkSession) -> int:
 def tasks_of_shuffles(session: SparkSession) -> int:
     """Return the number of tasks of Spark's own shuffles, or one per core if it is unknown."""
     of_shuffles = str(session.conf.get("spark.sql.shuffle.partitions"))
-    # some platforms say auto
+    # some platforms set auto
     return int(of_shuffles) if of_shuffles.isdecimal() else cores_of(session)
 
 
@@ -134,7 +132,7 @@ class Source:
 
     Attributes:
         table: The contract.
-        frame: The raw input: lines of text, columns of any types, or numbers of shares of files.
+        frame: The raw input: lines of text, columns of any type, or numbers of shares of files.
         read: Turns a task's part into rows.
         extras: Unknown columns in a header or schema, sorted; None if only `read` finds them.
         about_rows: The approximate number of rows, judging by file sizes; None if unknown.
@@ -210,7 +208,7 @@ def addressable(table: Table, frame: DataFrame) -> DataFrame:
     """Return the frame with other names for unknown columns that `mapInArrow` cannot address.
 
     It addresses all by name: one with a dot would be a field of another, and one that differs from
-    another in case alone is ambiguous.
+    another only in case is ambiguous.
     """
     known = {*table.column_names, *TECHNICAL}
     taken = {name.lower() for name in frame.columns if name in known}
@@ -226,7 +224,7 @@ def addressable(table: Table, frame: DataFrame) -> DataFrame:
 
 
 def refuse_no_time_zone(table: Table, frame: DataFrame) -> None:
-    """Raise `InputRefused` for a time of a frame whose type has no time zone."""
+    """Raise `InputRefused` for a time in a frame whose type has no time zone."""
     times = {column.name for column in table.columns if column.type == "BIGINT"} & {*TIME_RANGES}
     for field in frame.schema:
         if field.name in times and field.dataType.typeName() == "timestamp_ntz":
@@ -249,13 +247,13 @@ def conformed_ddl(table: Table) -> str:
 def run_folder(session: SparkSession, folder: str) -> Place | HadoopPlace:
     """Return the folder of a run, for its record and the footers of its tables.
 
-    Spark's own readers skip names that begin with _, so a remote record is read through Hadoop.
+    Spark's own readers skip names that begin with _, so remote records are read through Hadoop.
 
     Raises:
-        UsageError: Only Hadoop can reach it, which Spark Connect does not have.
+        UsageError: Only Hadoop can reach it, and Spark Connect has no Hadoop.
     """
     if is_local(folder):
-        # a file: URI is one of Spark's, which are encoded, or of ours, which are not
+        # a file: URI comes from Spark, which encodes it, or from this program, which does not
         paths = (local_path(folder), local_path(unquote(folder)))
         path = next((path for path in paths if path.is_dir()), paths[0])
         return replace(place_of(path), url=folder.rstrip("/") or "/")

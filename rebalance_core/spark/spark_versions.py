@@ -1,8 +1,8 @@
-"""Substitutes for what older versions of Spark lack, so that all other code treats 3.5 to 4.3 as a
+"""Substitutes for what older Spark versions lack, so that all other code treats 3.5 to 4.3 as a
 single platform.
 
 Other code uses only features that all versions support; code that must differ is here. A client may
-be connected to a server of another version, so what the server runs depends on the session's
+be connected to a server of a different version, so what the server runs depends on the session's
 `version`, not on the methods of the client's frames.
 """
 
@@ -38,8 +38,8 @@ def refuse_too_old(version: str | None = None) -> None:
     """Raise `UsageError` for a Spark below `OLDEST`.
 
     Args:
-        version: The version of a session; None: that of the installed pyspark, which is not
-            imported for it, as an old pyspark may fail on this Python.
+        version: The version of a session; None for the installed pyspark, which is not imported,
+            because an old pyspark may fail on this Python.
     """
     installed = version or _installed()
     if installed is not None and _numbers(installed) < OLDEST:
@@ -53,8 +53,8 @@ def refuse_too_old(version: str | None = None) -> None:
 def _installed() -> str | None:
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
-        return None  # the import raises the reason
-    # by its loader, as the pyspark of spark-submit is in a zip; loaders of source have get_data
+        return None  # the import will raise the reason
+    # through its loader, because spark-submit's pyspark is in a zip; source loaders have get_data
     path = spec.origin.replace("__init__.py", "version.py")
     match = re.search(r"""["'](\d[^"']*)""", spec.loader.get_data(path).decode())  # type: ignore[union-attr]
     return match and match[1]
@@ -67,25 +67,25 @@ def _numbers(version: str) -> tuple[int, ...]:
 def require_connect() -> None:
     """Raise `ModuleNotFoundError` where a Connect client lacks a package.
 
-    pyspark's own words differ by version, and name one package at a time.
+    pyspark's own message differs by version and names one package at a time.
     """
     for name in ("google.rpc", "grpc_status"):
         import_module(name)
 
 
 def context_of(session: SparkSession) -> SparkContext | None:
-    """Return the session's context; None under Spark Connect, which has none."""
+    """Return the session's context, or None under Spark Connect, which has none."""
     try:
         return session.sparkContext
-    except (AttributeError, NotImplementedError):  # from 4.0 on, before
+    except (AttributeError, NotImplementedError):  # from 4.0 on, earlier
         return None
 
 
 def arrow_of(frame: DataFrame) -> pa.Table:
-    """Return all rows of a frame, which are known to be few: `DataFrame.toArrow` of 4.0 and later.
+    """Return all rows of a small frame: `DataFrame.toArrow` in 4.0 and later.
 
     Raises:
-        PySparkException: Not all of them came.
+        PySparkException: Not all rows arrived.
     """
     if hasattr(frame, "toArrow"):
         return frame.toArrow()
@@ -104,15 +104,15 @@ def arrow_of(frame: DataFrame) -> pa.Table:
 
 
 def by_number(frame: DataFrame, tasks: int, column: str) -> DataFrame:
-    """Return the rows in the task that has their number, modulo how many there are.
+    """Return the frame with each row in the task of its number, modulo the number of tasks.
 
-    `DataFrame.repartitionById` of 4.1 and later. Before, Spark divides by Murmur3 of a key: a
-    task's key is a number that Murmur3 maps to the task.
+    This is `DataFrame.repartitionById` in 4.1 and later. Earlier versions partition by the Murmur3
+    hash of a key, so a task's key is a number that Murmur3 maps to the task.
 
     Args:
-        frame: Any.
-        tasks: How many.
-        column: Of numbers from 0 on, INT.
+        frame: Any frame.
+        tasks: The number of tasks.
+        column: Numbers from 0 on, INT.
     """
     from pyspark.sql import functions as sf
 
@@ -125,13 +125,13 @@ def by_number(frame: DataFrame, tasks: int, column: str) -> DataFrame:
 
 _BITS = 0xFFFFFFFF
 _SEED = 42
-"""Of Spark's HashPartitioning."""
+"""The seed of Spark's HashPartitioning."""
 
 
 def key_of_task(task: int) -> int:
-    """Return the INT whose Murmur3 is this number, as of Spark's ``Murmur3_x86_32.hashInt``.
+    """Return the INT whose Murmur3 hash, by Spark's ``Murmur3_x86_32.hashInt``, is this number.
 
-    Each step of Murmur3 on four octets can be undone.
+    Each step of Murmur3 on four bytes is invertible.
 
     >>> key_of_task(0), key_of_task(1)
     (-1693959553, -1910889132)
@@ -139,7 +139,7 @@ def key_of_task(task: int) -> int:
     mixed = _unshifted(task, 16)
     mixed = _unshifted(mixed * pow(0xC2B2AE35, -1, 1 << 32) & _BITS, 13)
     mixed = _unshifted(mixed * pow(0x85EBCA6B, -1, 1 << 32) & _BITS, 16)
-    mixed ^= 4  # the length in octets
+    mixed ^= 4  # the length in bytes
     mixed = (mixed - 0xE6546B64) * pow(5, -1, 1 << 32) & _BITS
     key = _turned(mixed, 32 - 13) ^ _SEED
     key = _turned(key * pow(0x1B873593, -1, 1 << 32) & _BITS, 32 - 15)
@@ -152,7 +152,7 @@ def _turned(number: int, bits: int) -> int:
 
 
 def _unshifted(number: int, bits: int) -> int:
-    """Undo ``number ^ number >> bits``."""
+    """Invert ``number ^ number >> bits``."""
     result = number
     for _ in range(32 // bits):
         result = number ^ result >> bits
@@ -160,9 +160,9 @@ def _unshifted(number: int, bits: int) -> int:
 
 
 def is_condition(error: Exception, name: str) -> bool:
-    """Return True for a Spark error of that condition.
+    """Return True for a Spark error with this condition.
 
-    ``PySparkException.getCondition`` exists from 4.0 on, and a Connect client of 3.5 does not have
-    it; the text of every error contains it.
+    ``PySparkException.getCondition`` exists from 4.0 on, so a 3.5 Connect client lacks it; the text
+    of every error contains the condition.
     """
     return f"[{name}]" in str(error)

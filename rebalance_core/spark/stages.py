@@ -1,4 +1,4 @@
-"""Names of the stages in Spark's UI and event log, and the rows that they took and made."""
+"""Names of the stages in the Spark UI and event log, and the rows that they read and produced."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,14 +14,14 @@ from rebalance_core.spark.spark_versions import context_of
 _DESCRIPTION = "spark.job.description"
 _GROUP = "spark.jobGroup.id"
 OURS = "rebalance-core"
-"""The job group of callers that have none, and the prefix of all descriptions."""
+"""The job group for callers without one, and the prefix of all descriptions."""
 _NAMED = 3
-"""The most tables that a description names."""
+"""The maximum number of tables that a description names."""
 
 
 @contextmanager
 def described(session: SparkSession, what: str, tables: Iterable[str] = ()) -> Iterator[None]:
-    """Describe the jobs of a block in Spark's UI and event log; under Spark Connect do nothing.
+    """Describe the jobs of a block in the Spark UI and event log; under Spark Connect, do nothing.
 
     The jobs also belong to the caller's job group, or to `OURS`.
 
@@ -41,12 +41,12 @@ def described(session: SparkSession, what: str, tables: Iterable[str] = ()) -> I
         yield
     finally:
         for name, value in before.items():
-            # None removes it, which the type hints do not allow
+            # None removes it, but the type hints do not allow it
             context.setLocalProperty(name, value)  # type: ignore[arg-type]
 
 
 def with_tables(what: str, tables: Iterable[str]) -> str:
-    """Return a description with the tables that it concerns, of which three at most are named.
+    """Return a description with the tables that it concerns, naming at most three.
 
     >>> with_tables("check", ["cluster_events", "consumer_groups"])
     'check cluster_events, consumer_groups'
@@ -58,11 +58,11 @@ def with_tables(what: str, tables: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class Stage:
-    """A stage to be counted.
+    """A stage whose rows are counted.
 
     Attributes:
         what: Its description, without `OURS`.
-        done: Receives its rows; one list for all stages of a run, or None.
+        done: Receives its row counts; one list for all stages of a run, or None.
     """
 
     what: str
@@ -73,10 +73,10 @@ class Stage:
         return replace(self, what=with_tables(f"{self.what}, write", tables))
 
     def observed(self, counts: DataFrame) -> DataFrame:
-        """Return a frame of counts whose sums Spark's listeners get under the description.
+        """Return a frame of counts whose sums Spark's listeners receive under the description.
 
-        They are metrics of a ``QueryExecution`` (`DataFrame.observe`). The driver adds up the rows
-        themselves (`count`), because a metric is lost if the optimiser leaves out its node.
+        They are metrics of a ``QueryExecution`` (`DataFrame.observe`). The driver sums the rows
+        itself (`count`), because a metric is lost if the optimiser removes its node.
 
         Args:
             counts: At least ``rows_in`` and ``rows_out``.
@@ -85,7 +85,7 @@ class Stage:
         return counts.observe(f"{OURS}: {self.what}", *sums)
 
     def count(self, counts: Iterable[Mapping[str, Any]]) -> None:
-        """Note the rows of the stage, given those of `observed`."""
+        """Record the rows of the stage, given those from `observed`."""
         if self.done is None:
             return
         rows = [*counts]

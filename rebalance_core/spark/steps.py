@@ -1,11 +1,11 @@
-"""A simulation as steps from frame to frame: events, epochs, owners, changes, starts.
+"""A simulation in steps from frame to frame: events, epochs, owners, changes, starts.
 
-Each step is lazy, takes frames of any origin (of the step before, a view, a table) and gives the
-rows of the ledger's table of its name. The last columns of rows carry the next step's input
-(`step_ddl`). Owners are worked out group by group, in a pandas UDF of the rows of a group, or an
-Arrow one where Spark has it: the queues that a suspended or frozen member keeps depend on the
-previous epoch. The job (`rebalance_core.spark.simulate`) takes many groups at once and makes all
-tables in one pass.
+Each step is lazy, takes frames from any source (the previous step, a view, a table) and returns the
+rows of the ledger table with its name. The last columns carry the next step's input (`step_ddl`).
+Owners are computed group by group, in an Arrow UDF over a group's rows, or a pandas UDF where Spark
+lacks these, because the queues that a suspended or frozen member keeps depend on the previous
+epoch. The job (`rebalance_core.spark.simulate`) processes many groups at once and makes all tables
+in one pass.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from rebalance_core.spark.sources import (
 from rebalance_core.spark.spark_versions import by_number
 
 SETTINGS = "settings"
-"""The column of events that has rows of ``consumer_groups``; of later steps, the used one."""
+"""The column of events with rows of ``consumer_groups``; in later steps, with the row used."""
 
 
 def _struct_ddl(table: Table, names: Sequence[str]) -> str:
@@ -90,14 +90,14 @@ def read_events(spark: SparkSession, path: str, *, input_format: str | None = No
 
     Args:
         spark: Any session.
-        path: The folder that has ``cluster_events`` and, if known, ``consumer_groups`` by name, or
-            the file or folder of ``cluster_events`` alone; as `InputTables.read` takes them.
-        input_format: json, csv or parquet; None: by the names of files.
+        path: The folder with ``cluster_events`` and, if known, ``consumer_groups``, or the file or
+            folder of ``cluster_events`` alone, as for `InputTables.read`.
+        input_format: json, csv or parquet; None to infer it from the files' names.
 
     Returns:
-        The columns of ``cluster_events``, where each row came from, and ``settings``: rows of
-        ``consumer_groups`` of the same cluster and group. A row of settings that no event's group
-        has is not among them.
+        The columns of ``cluster_events``, the source of each row, and ``settings``: rows of
+        ``consumer_groups`` for the same cluster and group. Settings of groups without events are
+        left out.
 
     Raises:
         InputRefused: The path does not exist, or a table lacks columns.
@@ -118,20 +118,20 @@ def read_logs(
 ) -> DataFrame:
     """Return the events that a collection's files state, as `read_events` does.
 
-    The call reads the files once, because the meaning of a line may depend on other files; using
-    the frame reads them again (cache it, or write it, for several uses).
+    The call reads the files once, because the meaning of a line may depend on other files; each use
+    of the frame reads them again (cache or write it to use it several times).
 
     Args:
-        spark: Any session; all its tasks reach the folder.
+        spark: Any session whose tasks can all reach the folder.
         collection: The folder, with ``collection.toml``: a path, or a URL that the session's Hadoop
-            or, of S3, this process and its tasks reach. Or a frame of lines: ``file``, the path in
-            the layout, ``number``, which orders the lines of a file, and ``line``.
+            or, for S3, this process and its tasks can reach. Or a frame of lines: ``file``, the
+            path in the layout, ``number``, which orders the lines of a file, and ``line``.
         settings: For a frame, the text of ``collection.toml``, such as ``cluster = "NAME"``.
 
     Raises:
-        InputRefused: There is no such folder, no name of a cluster or nothing to read; lines have
-            no order.
-        UsageError: A folder, which has its own settings, is given with others.
+        InputRefused: There is no such folder, no cluster name or nothing to read, or lines have no
+            order.
+        UsageError: Settings are passed with a folder, which has its own.
     """
     if isinstance(collection, str | PathLike):
         if settings:
@@ -156,16 +156,16 @@ def _with_settings(events: DataFrame, groups: DataFrame | None) -> DataFrame:
 def epochs(events: DataFrame, consumer_groups: DataFrame | None = None) -> DataFrame:
     """Return the epochs of every group; lazy.
 
-    Rows are checked as by `simulate`; the bad ones are left out (`rejected` has them).
+    Rows are checked as in `simulate`; bad rows are left out (`rejected` returns them).
 
     Args:
-        events: ``cluster_events``, of `read_events`, `read_logs` or any origin.
-        consumer_groups: The settings of groups; None: those that the events have in ``settings``,
-            else the defaults.
+        events: ``cluster_events``, from `read_events`, `read_logs` or any other source.
+        consumer_groups: The settings of groups; None for those in the events' ``settings``, or else
+            the defaults.
 
     Returns:
-        The columns of ``epochs``; ``events ARRAY<STRUCT<…>>``, rows of ``cluster_events`` on the
-        group from the epoch's beginning to its end (the first epoch also has those before); and
+        The columns of ``epochs``; ``events ARRAY<STRUCT<…>>``, rows of ``cluster_events`` about the
+        group from the epoch's beginning to its end (the first epoch also has all earlier ones); and
         ``settings STRUCT<…>``, its row of ``consumer_groups``.
 
     Raises:
@@ -178,21 +178,21 @@ def epochs(events: DataFrame, consumer_groups: DataFrame | None = None) -> DataF
 
 
 def ownership(epochs: DataFrame) -> DataFrame:
-    """Return, lazily, who owns which queue from which epoch to which.
+    """Return, lazily, the owner of each queue and the epochs in which it holds the queue.
 
     Args:
         epochs: ``cluster``, ``consumer_group``, ``epoch``, ``events`` and ``settings`` of `epochs`,
-            of each group from epoch 0 on.
+            for each group from epoch 0 on.
 
     Returns:
         The columns of ``ownership``; ``begins`` and ``ends``, each ``STRUCT<earliest_ms, latest_ms,
         other_client_id, kind, cause>``: the ADD that begins the holding and the DROP that ends it,
-        else null; and on one row of each group, the first with ``begins``, its ``events`` and
+        or null; and on one row per group, the first with ``begins``, its ``events`` and
         ``settings``.
 
     Raises:
-        InputRefused: A column is missing or has another type. Where an epoch is missing, using the
-            frame fails and names the group.
+        InputRefused: A column is missing or has a different type. If an epoch is missing, using the
+            frame fails with the name of the group.
     """
     _refuse_other_types(EPOCHS, epochs, (*GROUP, "epoch", *HISTORY))
     rows = epochs.select(*GROUP, "epoch", *HISTORY)
@@ -200,16 +200,16 @@ def ownership(epochs: DataFrame) -> DataFrame:
 
 
 def diffs(ownership: DataFrame) -> DataFrame:
-    """Return the drops and adds of each epoch; lazy, and without Python in Spark's tasks.
+    """Return the drops and adds of each epoch, lazily and without Python in Spark's tasks.
 
     Args:
-        ownership: Of `ownership`; some of the rows give some of the changes.
+        ownership: From `ownership`; a subset of the rows gives a subset of the changes.
 
     Returns:
-        The columns of ``diffs``, and on one ADD of each group its ``events`` and ``settings``.
+        The columns of ``diffs`` and, on one ADD per group, its ``events`` and ``settings``.
 
     Raises:
-        InputRefused: A column is missing or has another type.
+        InputRefused: A column is missing or has a different type.
     """
     queue = [name for name in QUEUE_OF_CLIENT if name != "client_id"]
     names = (*GROUP, *QUEUE_OF_CLIENT, "from_epoch", "to_epoch", "from_ms", "to_ms")
@@ -245,17 +245,17 @@ def pull_starts(
     """Return where each new owner starts to pull, and why; lazy.
 
     Args:
-        diffs: Of `diffs`; some of the rows give some of the starts, if each group's row with
-            ``events`` is among them.
-        offsets: ``queue_offsets``; None: unknown.
-        commits: ``committed_offsets``; None: unknown, which is not the same as none.
+        diffs: From `diffs`; a subset of the rows gives a subset of the starts, if it includes each
+            group's row with ``events``.
+        offsets: ``queue_offsets``; None if unknown.
+        commits: ``committed_offsets``; None if unknown, which differs from no commits.
 
     Returns:
         The columns of ``pull_starts``: a row for every ADD that is not INITIAL.
 
     Raises:
-        InputRefused: As of `epochs`. Where a group's events are missing, using the frame fails and
-            names the group.
+        InputRefused: As for `epochs`. If a group's events are missing, using the frame fails with
+            the name of the group.
     """
     names = ("epoch", *QUEUE_OF_CLIENT, "action", "kind", *HISTORY)
     _refuse_other_types(DIFFS, diffs, (*GROUP, *names))
@@ -271,16 +271,16 @@ def rejected(
     offsets: DataFrame | None = None,
     commits: DataFrame | None = None,
 ) -> DataFrame:
-    """Return the rows of the inputs that the steps leave out, each with the reasons; lazy.
+    """Return, lazily, the input rows that the steps leave out, each with the reasons.
 
     Args:
-        events: As of `epochs`, as all that follow, or of `pull_starts`.
-        consumer_groups: See there.
-        offsets: See there.
-        commits: See there.
+        events: As for `epochs`.
+        consumer_groups: As for `epochs`.
+        offsets: As for `pull_starts`.
+        commits: As for `pull_starts`.
 
     Returns:
-        The columns of ``rejected``; events that name no member are among them.
+        The columns of ``rejected``, including events without a member.
     """
     inputs = _event_inputs(events, consumer_groups)
     inputs |= {
@@ -294,7 +294,7 @@ def rejected(
 
 
 def _refuse_other_types(name: str, frame: DataFrame, needed: Sequence[str]) -> None:
-    """Refuse a step's frame that lacks columns or has them of other types."""
+    """Refuse a step's frame that lacks columns or has them with other types."""
     columns = frame.columns
     refuse_repeated_columns(name, columns)
     missing = [column for column in needed if column not in columns]
@@ -311,7 +311,7 @@ def _refuse_other_types(name: str, frame: DataFrame, needed: Sequence[str]) -> N
 
 
 def _types_of(name: str) -> dict[str, str]:
-    """Return the types of a step's columns, as ``simpleString`` has them."""
+    """Return the types of a step's columns, as in ``simpleString``."""
     ledger = {column.name: column.type for column in LEDGER_TABLES[name].columns}
     types = ledger | _ADDED
     return {
@@ -345,7 +345,7 @@ _VALUES: dict[str, tuple[type[st.DataType], ...]] = {
 
 
 def _convertible(kind: st.DataType, wanted: str, *, is_time: bool) -> bool:
-    """Return whether `conform` may read values of this type; which of them, rows show."""
+    """Return whether `conform` may read values of this type; which ones depends on the rows."""
     if isinstance(kind, st.NullType) or (is_time and isinstance(kind, st.TimestampType)):
         return True
     if wanted == "ARRAY<STRING>" and isinstance(kind, st.ArrayType):
@@ -354,7 +354,7 @@ def _convertible(kind: st.DataType, wanted: str, *, is_time: bool) -> bool:
 
 
 def _event_inputs(events: DataFrame, groups: DataFrame | None) -> dict[str, DataFrame]:
-    """Return the tables of `epochs`; the settings that events have are rows of a table, too."""
+    """Return the tables of `epochs`; settings in events also become rows of a table."""
     refuse_repeated_columns(EVENTS, events.columns)
     if groups is None and SETTINGS in events.columns:
         kind = events.schema[SETTINGS].dataType
@@ -388,8 +388,8 @@ def _group_rows(
 ) -> DataFrame:
     """Return the used rows of all tables for each group that they concern, packed; lazy.
 
-    Each input is read once. Rows on a whole cluster go to one task, with the topics that its groups
-    read.
+    Each input is read once. Rows about a whole cluster go to one task, with the topics that its
+    groups read.
 
     Args:
         tables: Input tables, whose rows are checked.
@@ -427,7 +427,7 @@ def _addressed_table(name: str, rows: pa.Table, buckets: int) -> Iterator[pa.Rec
 
 
 def _of_their_groups(batches: Batches) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of groups, and those of their clusters once for each group."""
+    """Yield the rows of groups, and the rows of their clusters once per group."""
     shared: dict[str, dict[str, list[pa.Table]]] = {}
     columns = _ADDRESSED.names[1:]
     for batch in batches:
@@ -448,7 +448,7 @@ HAS_ARROW_GROUPS = hasattr(GroupedData, "applyInArrow")  # from Spark 4.0 on
 
 
 def _of_groups(rows: DataFrame, work: Work, ddl: str) -> DataFrame:
-    """Return the results of work on the rows of each group."""
+    """Return the results of applying work to the rows of each group."""
     grouped = rows.groupBy(*GROUP)
     carried = in_tasks(work)
 
@@ -460,7 +460,7 @@ def _of_groups(rows: DataFrame, work: Work, ddl: str) -> DataFrame:
     columns = to_arrow_schema(rows.schema)
 
     def of_pandas(frame: pd.DataFrame) -> pd.DataFrame:
-        # whole numbers that may be null are in structs, where pandas does not round them
+        # nullable integers are in structs, where pandas does not round them
         made = carried(pa.Table.from_pandas(frame, columns, preserve_index=False))
         plain: pd.DataFrame = made.to_pandas(integer_object_nulls=True)
         return plain

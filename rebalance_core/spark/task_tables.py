@@ -1,6 +1,4 @@
-"""Several tables made in one pass: in files that tasks write themselves, or through Spark's
-writer.
-"""
+"""Several tables made in one pass, in files that tasks write or through Spark's writer."""
 
 from __future__ import annotations
 
@@ -33,15 +31,15 @@ from rebalance_core.spark.spark_versions import is_condition
 from rebalance_core.spark.stages import UNNAMED, Stage, described
 from rebalance_core.storage.place import Location, Place, is_direct, place_of
 
-# Tables that tasks write themselves: only files of attempts that succeeded become a table's.
+# Tables that tasks write themselves: only files of successful attempts become part of a table.
 #
 # A task writes its own files into a hidden folder and reports them to the driver, which moves those
-# of successful attempts to their tables. So files of an attempt that was killed, or lost to another
-# one, never reach a table. Moving is a rename, or a server-side copy in an object store. Driver and
-# executors must share the folder.
+# of successful attempts to their tables. Files of an attempt that was killed or superseded
+# therefore never reach a table. Moving is a rename, or a server-side copy in an object store. The
+# driver and the executors must share the folder.
 Batches = Iterable[pa.RecordBatch]
 Work = Callable[[Batches, FactsT, RowsSeen], TableRows]
-"""From a task's rows to those of tables; the facts and the number of rows taken are complete once
+"""Turns a task's rows into rows of tables; the facts and the number of rows read are complete once
 these are made.
 """
 
@@ -57,7 +55,7 @@ def merged(kind: Callable[[], FactsT], parts: Iterable[FactsT]) -> FactsT:
 _MOVES_AT_ONCE = 8
 
 _OF_TABLES = "ARRAY<STRUCT<name: STRING, rows: BIGINT, hashes: STRING>>"
-"""The digests of an attempt's tables; a sum of hashes exceeds 64 bits."""
+"""The digests of an attempt's tables; sums of hashes exceed 64 bits."""
 _FILES_DDL = f"attempt STRING, rows_in BIGINT, rows_out BIGINT, tables {_OF_TABLES}, facts BINARY"
 _DIGEST = pa.struct([("name", pa.string()), ("rows", pa.int64()), ("hashes", pa.string())])
 _FILES_SCHEMA = (
@@ -65,8 +63,8 @@ _FILES_SCHEMA = (
     .append(pa.field("tables", pa.list_(_DIGEST)))
     .append(pa.field("facts", pa.binary()))
 )
-# Facts are pickled, as the values of an accumulator would be. Spark Connect has none of these, and
-# a task that runs twice adds to them twice.
+# Facts are pickled, as the values of an accumulator would be. Spark Connect has no accumulators,
+# and a task that runs twice adds to them twice.
 
 
 def one_attempt(
@@ -76,13 +74,13 @@ def one_attempt(
     facts: object = None,
     seen: RowsSeen | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Write the rows, each with the name of its table; return one row about the written files.
+    """Write the rows, each with the name of its table, and return one row about the written files.
 
     Args:
         folder: For the files of attempts.
-        tables: Which may occur.
-        rows: What is written.
-        facts: For the driver; pickled when all is written.
+        tables: Those that may occur.
+        rows: The rows to write.
+        facts: For the driver; pickled after all rows are written.
         seen: Counts the rows.
     """
     attempt, seen = uuid.uuid4().hex, seen or RowsSeen()
@@ -98,10 +96,10 @@ def one_attempt(
 
 
 class TaskFiles:
-    """The folder in which tasks write tables; a context manager, which leaves no stray file.
+    """The folder in which tasks write tables; a context manager, which leaves no stray files.
 
     Args:
-        folder: The same to every executor.
+        folder: The same for every executor.
         tables: Their names.
 
     Raises:
@@ -130,7 +128,7 @@ class TaskFiles:
         tables: Sequence[str],
         stage: Stage = UNNAMED,
     ) -> FactsT:
-        """Make the tables, as `TaskTables`, in files of the tasks."""
+        """Make the tables in files of the tasks, as in `TaskTables`."""
         folder, names = self.attempts, tuple(tables)
 
         def attempt(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -147,7 +145,8 @@ class TaskFiles:
         attempt: Callable[[Batches], Iterator[pa.RecordBatch]],
         stage: Stage = UNNAMED,
     ) -> list[Any]:
-        """Take the files of attempts (`one_attempt`); one Spark job. The facts of each task.
+        """Collect the files of attempts (`one_attempt`) in one Spark job, and return each task's
+        facts.
 
         Raises:
             UsageError: The executors do not share the folder with the driver.
@@ -157,13 +156,13 @@ class TaskFiles:
         return self._took(attempts)
 
     def add(self, table: str, rows: pa.Table) -> None:
-        """Write rows of a table from here."""
+        """Write rows of a table from the driver."""
         batches = ((table, batch) for batch in rows.to_batches())
         for attempt in one_attempt(self.attempts, [table], batches):
             self._took(attempt.to_pylist())
 
     def finish(self) -> dict[str, TableWritten]:
-        """Write a file for every table without rows; return rows and digest of each."""
+        """Write a file for every table without rows; return the row count and digest of each."""
         empty = self.attempts / "empty"
         without = tuple(name for name, files in self._files.items() if not files)
         with TableWriters(empty, without):
@@ -172,7 +171,7 @@ class TaskFiles:
         return {name: digest.result for name, digest in self._digests.items()}
 
     def _took(self, attempts: Iterable[Mapping[str, Any]]) -> list[Any]:
-        """Take over the files of attempts; return the facts of each."""
+        """Accept the files of attempts, and return the facts of each."""
         facts, written = [], []
         for row in attempts:
             facts.append(pickle.loads(row["facts"]))
@@ -185,7 +184,9 @@ class TaskFiles:
         return facts
 
     def _take(self, written: Iterable[tuple[Place, str]]) -> None:
-        """Move files to their tables, several at once: a store needs a moment for each."""
+        """Move files to their tables, several in parallel, because a store takes a moment for
+        each.
+        """
         moves = []
         for file, table in written:
             target = self._folder / table
@@ -205,7 +206,7 @@ class TaskFiles:
         return self
 
     def __exit__(self, *error: object) -> None:
-        with suppress(OSError):  # readers skip it, and the next run clears it
+        with suppress(OSError):  # readers skip it, and the next run removes it
             self.attempts.delete()
 
 
@@ -213,17 +214,17 @@ def _numbered(file: int) -> str:
     return FILE_NAME.replace("00000", f"{file:05}")
 
 
-# Several tables made in one pass: in files of the tasks, or through Spark's writer.
+# Several tables made in one pass, in files of the tasks or through Spark's writer.
 #
 # Tasks write files if they and the driver can reach the folder without Spark. Otherwise their rows
-# are kept, packed, and Spark's writer writes each table.
+# are kept in packed form, and Spark's writer writes each table.
 _FACTS = "_note"
 _DDL = "name STRING, rows_in BIGINT, rows_out BIGINT, chunk BINARY"
 _SCHEMA = arrow_schema_of(_DDL)
 
 
 class TaskTables(Protocol):
-    """A folder that gets tables, each from one pass or from the driver."""
+    """A folder that receives tables, each from one pass or from the driver."""
 
     def make(
         self,
@@ -233,21 +234,22 @@ class TaskTables(Protocol):
         tables: Sequence[str],
         stage: Stage = UNNAMED,
     ) -> FactsT:
-        """Write some of the tables that work makes of the rows; return the facts of all tasks.
+        """Write some of the tables that the work makes from the rows; return the facts of all
+        tasks.
 
         Args:
-            rows: What tasks get.
-            work: Makes the tables of them.
+            rows: The tasks' input.
+            work: Makes the tables from it.
             kind: Makes empty facts.
-            tables: Those that are written.
-            stage: Its name, and who gets the rows that it took and made.
+            tables: The tables to write.
+            stage: Its name, and the receiver of its row counts.
         """
 
     def add(self, table: str, rows: pa.Table) -> None:
-        """Write one table from here."""
+        """Write one table from the driver."""
 
     def finish(self) -> dict[str, TableWritten]:
-        """Return the rows and digest of every table; all are in the folder then."""
+        """Return the row count and digest of every table, once all are in the folder."""
 
 
 @contextmanager
@@ -257,7 +259,7 @@ def task_tables(session: SparkSession, folder: str, tables: Sequence[str]) -> It
     Args:
         session: Any session.
         folder: Path or URI.
-        tables: Their names; none may be there.
+        tables: Their names; none may exist yet.
 
     Raises:
         OutputExists: One of the tables already exists.
@@ -272,7 +274,7 @@ def task_tables(session: SparkSession, folder: str, tables: Sequence[str]) -> It
 def make_unwritten(
     rows: DataFrame, work: Work[FactsT], kind: Callable[[], FactsT], stage: Stage = UNNAMED
 ) -> FactsT:
-    """Return the facts of all tasks; their rows are not written anywhere."""
+    """Return the facts of all tasks, without writing their rows anywhere."""
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
         facts, seen = kind(), RowsSeen()
@@ -296,13 +298,13 @@ def _facts_of(chunks: DataFrame, stage: Stage) -> list[Any]:
 
 @dataclass(frozen=True, eq=False)
 class KeptTables(Generic[FactsT]):
-    """Tables that tasks make and do not write; lazy, and kept once made. See `kept_tables`.
+    """Tables that tasks make but do not write; lazy, and kept once made. See `kept_tables`.
 
     Attributes:
-        chunks: A row for some rows of a table each, packed, and a row for the facts of each task.
+        chunks: Each row has some rows of a table in packed form, or the facts of a task.
         kind: Makes empty facts.
         tables: Those that may occur.
-        stage: Its name, and who gets the rows that it took and made.
+        stage: Its name, and the receiver of its row counts.
     """
 
     chunks: DataFrame
@@ -336,12 +338,14 @@ def kept_tables(
     tables: Mapping[str, Table] = ALL_TABLES,
     stage: Stage = UNNAMED,
 ) -> KeptTables[FactsT]:
-    """Return the tables that tasks make of rows, kept until closed; ``kind`` makes empty facts."""
+    """Return the tables that tasks make from rows, kept until closed; ``kind`` makes empty
+    facts.
+    """
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
         facts, seen = kind(), RowsSeen()
         for table, batch in seen.made(work(batches, facts, seen)):
-            # the writer of files takes coded names, Spark takes plain ones
+            # the file writer takes encoded names, but Spark takes plain ones
             plain = pa.Table.from_batches([batch]).cast(tables[table].arrow_schema())
             yield one_row(_SCHEMA, table, None, None, pack(plain))
         yield _facts_row(facts, seen)
@@ -362,7 +366,7 @@ class _Digests:
         return cls(kind(), tables)
 
     def merge(self, other: _Digests) -> None:
-        """Add those of another task."""
+        """Add the facts and digests of another task."""
         if self.facts is not None:
             self.facts.merge(other.facts)
         for name, digest in other.tables.items():
@@ -370,7 +374,7 @@ class _Digests:
 
 
 class _ThroughSpark:
-    """`TaskTables` by Spark's writer."""
+    """`TaskTables` through Spark's writer."""
 
     def __init__(self, session: SparkSession, folder: str, tables: Sequence[str]) -> None:
         self._session = session
