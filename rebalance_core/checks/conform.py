@@ -46,7 +46,7 @@ def conformed_schema(table: Table) -> pa.Schema:
 
 
 def issues_array(rows: int, issues: Iterable[Issue]) -> pa.ListArray:
-    """Return the issues of each of ``rows`` rows, a row's issues in the order passed."""
+    """Return the issues of each of ``rows`` rows, keeping the order passed within a row."""
     parts = [each for each in issues if len(each.rows)]
     numbers = np.concatenate([np.zeros(0, np.int64), *(each.rows for each in parts)])
     codes = np.repeat([each.code for each in parts], [len(each.rows) for each in parts])
@@ -66,7 +66,7 @@ def issues_array(rows: int, issues: Iterable[Issue]) -> pa.ListArray:
 
 
 def joined_issues(first: pa.ListArray, second: pa.ListArray) -> pa.ListArray:
-    """Return the issues of both, row by row, the first's before the second's."""
+    """Return the issues of both, row by row, those of the first before those of the second."""
     lengths = [np.asarray(each.value_lengths()) for each in (first, second)]
     if not lengths[0].any():
         return second
@@ -88,16 +88,16 @@ MOST_NAMES = 20
 def conform(table: Table, rows: pa.Table) -> pa.Table:
     """Return the rows with exactly the columns of ``table``, in order and type, and `TECHNICAL`.
 
-    Missing nullable columns are added as null, unknown columns dropped. A value that is not of the
-    contract's type becomes null and a ``BAD_TYPE`` in ``_read_issues``; nothing is nulled
-    silently. NaN (a gap, for pandas) is null. Conformed rows are returned as they are.
+    Missing nullable columns are added as null, and unknown columns are dropped. A value that does
+    not have the contract's type becomes null and a ``BAD_TYPE`` in ``_read_issues``; nothing is
+    nulled silently. NaN (a gap in pandas) becomes null. Conformed rows are returned as they are.
 
     Rows without text of their own get one in ``_raw``, their fields as JSON, unless the contract's
-    columns already contain everything: then it stays null, and `with_text` creates it on demand.
+    columns already contain everything; then it stays null, and `with_text` creates it on demand.
 
     Raises:
-        InputRefused: a column appears twice, or one that may not be null is missing; all of them
-            are named.
+        InputRefused: a column appears twice, or non-null columns are missing; the message names all
+            of them.
     """
     present = rows.schema.names
     refuse_repeated_columns(table.name, present)
@@ -128,14 +128,14 @@ def with_text(table: Table, rows: pa.Table) -> pa.Table:
 
 
 def refuse_repeated_columns(where: str, names: Sequence[str]) -> None:
-    """Raise `InputRefused` if a column's name appears twice: which of them counts?"""
+    """Raise `InputRefused` if a column's name appears twice, as it is unclear which one counts."""
     repeated = sorted(name for name, times in Counter(names).items() if times > 1)
     if repeated:
         raise InputRefused(f"{where} names {some_names(repeated)} more than once")
 
 
 def refuse_missing_columns(table: Table, present: Sequence[str]) -> None:
-    """Raise `InputRefused` if columns are missing that may not be null."""
+    """Raise `InputRefused` if non-null columns are missing."""
     missing = [c.name for c in table.columns if not c.nullable and c.name not in present]
     if missing:
         present_columns = [name for name in present if name not in TECHNICAL]
@@ -211,7 +211,7 @@ def _conformed(table: Table, rows: pa.RecordBatch, schema: pa.Schema) -> pa.Reco
 
 
 def _place(present: dict[str, pa.Array], rows: int, complete: bool) -> list[pa.Array]:
-    """Return the columns `SOURCE` and `RAW`, which is null if the contract's columns keep
+    """Return the columns `SOURCE` and `RAW`; the latter is null if the contract's columns keep
     everything.
     """
     source, raw = present.get(SOURCE, present.get("source")), present.get(RAW)
@@ -223,7 +223,7 @@ def _place(present: dict[str, pa.Array], rows: int, complete: bool) -> list[pa.A
 
 
 def _is_moment(kind: pa.DataType, column: Column) -> bool:
-    """Return True for a column of times stored as such; a duration in ms stays a number."""
+    """Return True for a column of timestamps; a duration in ms stays a number."""
     return column.name in TIME_RANGES and column.type == "BIGINT" and pa.types.is_timestamp(kind)
 
 
@@ -234,7 +234,7 @@ _MOST_SECONDS = (2**63 - 1) // 1_000
 def _milliseconds(times: pa.Array) -> pa.Array:
     """Return timestamps as epoch milliseconds; a time without a zone counts as UTC.
 
-    Arrow stores times with a zone in UTC. What is finer than a millisecond is cut off.
+    Arrow stores times with a zone in UTC. Fractions of a millisecond are truncated.
     """
     unit = times.type.unit
     if unit in _PARTS_OF_A_MS:

@@ -1,4 +1,4 @@
-"""Count and fingerprint of a table's rows while they are written, from a hash of each row.
+"""Counts and fingerprints a table's rows while they are written, from a hash of each row.
 
 A hash depends only on the values: not on the platform, Python's hash seed, the types that hold the
 values, or other rows. Arithmetic is modulo 2**64.
@@ -54,8 +54,8 @@ class TableDigest:
     """Takes batches of a table's rows in any order; digests of parts can be added.
 
     Attributes:
-        table: the contract; batches have its columns, maybe among others.
-        rows: how many were added.
+        table: the contract; batches have its columns, possibly among others.
+        rows: number of rows added.
         total: sum of their hashes.
     """
 
@@ -64,12 +64,12 @@ class TableDigest:
     total: int = field(default=0)
 
     def add(self, rows: pa.RecordBatch | pa.Table) -> None:
-        """Add rows; values of other types are cast to the contract's."""
+        """Add rows; values of other types are cast to the contract's types."""
         self.rows += len(rows)
         self.total += hash_sum(self.table.columns, rows)
 
     def merge(self, other: TableDigest) -> None:
-        """Add the rows that another digest of the same table took."""
+        """Add the rows of another digest of the same table."""
         self.rows += other.rows
         self.total += other.total
 

@@ -24,19 +24,20 @@ def duplicate_keys(
 ) -> tuple[np.ndarray, Issue]:
     """Compare the conformed rows that have the same key.
 
-    Rows are equal if all columns but ``source`` are: the same event may stand in two logs. Of
-    equal rows that of the opening state is kept, else the one with the least source. Rows with a
-    field that did not read, or without a value that the key needs, have no key. What the state has
-    stands: where a row differs from it, in more than settings, only that row has an issue.
+    Rows are equal if all columns except ``source`` match, because the same event may appear in two
+    logs. Of equal rows, the one in the opening state is kept, or else the one with the smallest
+    source. Rows with an unreadable field, or without a value that the key needs, have no key. The
+    state takes precedence: if a row differs from it in more than settings, only that row has an
+    issue.
 
     Args:
         table: The contract.
         rows: Conformed rows.
-        state_checked: Whether the rows of the opening state have a key each.
+        state_checked: Whether each row of the opening state has a key.
 
     Returns:
-        Numbers of the rows that repeat one that is kept, and the issue of rows whose key others
-        with different content have too.
+        The numbers of rows that repeat a kept row, and the issue of rows that share their key with
+        rows of different content.
     """
     none = np.zeros(0, np.int64)
     if not table.key or not len(rows):
@@ -66,7 +67,7 @@ def duplicate_keys(
 
 
 def _may_repeat(table: Table, rows: pa.Table) -> np.ndarray:
-    """Return `has_key` without rows of the state of which no row of the input has the key."""
+    """Return `has_key` without rows of the state whose key no row of the input has."""
     of_state = is_of_state(rows)
     added = pa.array(np.flatnonzero(~of_state))
     numbers = np.flatnonzero(of_state)

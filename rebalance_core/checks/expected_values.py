@@ -1,4 +1,4 @@
-"""What row checks look for: codes, limits, and the allowed values of columns."""
+"""What row checks look for: codes, limits, and allowed values by column."""
 
 from collections.abc import Callable
 
@@ -40,7 +40,7 @@ ISSUE_CODES = {
         "a client's result is earlier than the result of a line above (detected by `producers`)"
     ),
 }
-"""What is wrong with a row, and what it means."""
+"""The codes of what is wrong with a row, and their meanings."""
 
 MAX_QUEUE_NUMS = 65536
 MAX_PERM = 15  # PermName: priority 8, read 4, write 2, inherit 1
@@ -100,7 +100,9 @@ def number_ranges(max_queue_nums: int, table_name: str) -> dict[str, tuple[str, 
 
 
 def unparsed(texts: pa.Array, parse: Callable[[str], object]) -> pa.Array:
-    """Return why each text does not parse, null if it does; each distinct text is parsed once."""
+    """Return why each text does not parse, or null if it does; each distinct text is parsed
+    once.
+    """
     encoded = texts.dictionary_encode()
     reasons = [_complaint(text, parse) for text in encoded.dictionary.to_pylist()]
     return pa.array(reasons, pa.string()).take(encoded.indices)

@@ -26,9 +26,10 @@ class ArrowTables:
         tables: as returned by `conform`: the contract's columns and `TECHNICAL`.
         paths: where a table was read from.
         unknown_columns: sorted names of unknown columns, which are ignored.
-        state_end_ms: the end of the opening state whose rows are among them; None: there is none.
-        state_checked_queue_nums: the most queues of a topic for which the run that left the state
-            checked these rows of it; 0: they are not checked.
+        state_end_ms: the end of the opening state whose rows are among them; None without such a
+            state.
+        state_checked_queue_nums: the limit on queues per topic with which the run that left the
+            state checked its rows; 0 if they are unchecked.
     """
 
     tables: Mapping[str, pa.Table]
@@ -44,20 +45,20 @@ def read_input_tables(
     paths: Mapping[str, str] = _NOTHING,
     input_format: str | None = None,
 ) -> ArrowTables:
-    """Read the tables found by name in ``folder``; the paths given by name go first.
+    """Read the tables found by name in ``folder``; paths passed by name take precedence.
 
     A table is a file or a folder of part files: ``cluster_events.jsonl``, ``.json``, ``.csv``
-    (each also ``.gz``) or ``.parquet``. JSON has one object a line; CSV has a header in every
-    part, RFC 4180 quoting, one record a line, arrays as JSON text. Blank lines are skipped.
+    (each also ``.gz``) or ``.parquet``. JSON has one object per line. CSV has a header in every
+    part, RFC 4180 quoting, one record per line, and arrays as JSON text. Blank lines are skipped.
 
     Args:
-        folder: reachable from here.
-        paths: files, folders of part files or, of local ones, patterns, by name of the table.
-        input_format: ``json``, ``csv`` or ``parquet``; None: derived from the names.
+        folder: a folder that this process can reach.
+        paths: files, folders of part files or, if local, patterns, by table name.
+        input_format: ``json``, ``csv`` or ``parquet``; None to infer it from the names.
 
     Raises:
-        InputRefused: a path does not exist, a required table is not there or lacks
-            columns, a file cannot be read.
+        InputRefused: a path does not exist, a required table is missing or lacks columns, or a file
+            cannot be read.
         UsageError: the format is unknown.
     """
     of_folder = {} if folder is None else tables_at(folder, INPUT_TABLES)
@@ -83,7 +84,7 @@ def input_tables_of(tables: Mapping[str, pa.Table]) -> ArrowTables:
     """Return tables made by hand, conformed from other types and missing or extra columns.
 
     Raises:
-        InputRefused: ``cluster_events`` or columns that may not be null are missing.
+        InputRefused: ``cluster_events`` or non-null columns are missing.
     """
     if "cluster_events" not in tables:
         raise InputRefused(not_found(INPUT_TABLES["cluster_events"], None, ()))

@@ -1,4 +1,4 @@
-"""Rows in buckets by their keys, so that rows with one key meet wherever they were read."""
+"""Rows in buckets by their keys, so that rows with the same key meet wherever they were read."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """The opening state of a run: the rows that an earlier run used, before those of its own input.
 
 A state ends just after its last event. Its rows go through the checks with the others, marked in
-``_source``: a row that the input repeats is used once, an event of the input before the end is late
-unless the state has it, and the settings of a group are those of the input. Members of the state
-keep those that were their group's then.
+``_source``: a row that the input repeats is used once, an event of the input before the state's end
+is late unless the state has it, and the input's settings of a group apply. Members in the state
+keep the settings that their group had then.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from rebalance_core.storage.store_answers import refusal
 from rebalance_core.version import LIBRARY_VERSION
 
 OF_STATE = "opening state"
-"""The ``_source`` of its rows; readers give ``file:line`` instead."""
+"""The ``_source`` of the state's rows; readers set ``file:line`` instead."""
 _EVENTS = "cluster_events"
 _GROUPS = "consumer_groups"
-"""Its rows hold for a whole run."""
+"""Its rows apply to a whole run."""
 GROUP_SETTINGS = {
     "strategy": "strategy",
     "subscriptions": "subscriptions",
@@ -48,16 +48,15 @@ GROUP_SETTINGS = {
     "heartbeat_broker_interval_ms": "heartbeat_broker_interval_ms",
     "persist_consumer_offset_interval_ms": "persist_consumer_offset_interval_ms",
 }
-"""Columns of a CONSUMER_JOIN that take the group's value if they are null, and those of the
-group."""
+"""Columns of a CONSUMER_JOIN that take the group's value if null, and the group's columns."""
 
 
 def state_folder(run: Folder) -> str:
     """Return the folder in which a finished run keeps the input tables that it used.
 
     Raises:
-        InputRefused: The run is not finished, is of another contract version, kept no events, or
-            its tables are not as it wrote them.
+        InputRefused: The run is not finished, has another contract version, kept no events, or its
+            tables have changed since it wrote them.
     """
     folders: list[Folder] = [run, *(run / name for name in STATE_FOLDERS)]
     try:
@@ -85,11 +84,11 @@ def _record(folder: Folder) -> dict[str, Any] | None:
 
 
 def evidence_folder(run: Folder) -> Folder:
-    """Return the folder in which a finished run kept what the files of its collection stated.
+    """Return the folder in which a finished run kept the facts from its collection's files.
 
     Raises:
-        InputRefused: The run is not finished, is of another contract version, kept none, or its
-            tables are not as it wrote them.
+        InputRefused: The run is not finished, has another contract version, kept none, or its
+            tables have changed since it wrote them.
     """
     folder: Folder = run / STATE
     try:
@@ -106,14 +105,15 @@ def evidence_folder(run: Folder) -> Folder:
 
 
 def with_state(inputs: ArrowTables, folder: str) -> ArrowTables:
-    """Return the tables of an input with the rows of a state before them.
+    """Return the tables of an input, preceded by the rows of a state.
 
     Args:
-        inputs: Of the run.
-        folder: As of `state_folder`.
+        inputs: The run's tables.
+        folder: As for `state_folder`.
 
     Raises:
-        InputRefused: The tables cannot be read, are not as the run wrote them or have no event.
+        InputRefused: The tables cannot be read, have changed since the run wrote them, or have no
+            events.
     """
     state = dict(read_input_tables(folder).tables)
     checked_queue_nums = _checked_queue_nums(state, place_of(folder))
@@ -129,13 +129,13 @@ def with_state(inputs: ArrowTables, folder: str) -> ArrowTables:
 
 
 def _checked_queue_nums(state: Mapping[str, pa.Table], folder: Folder) -> int:
-    """Return for how many queues of a topic the run that left the state checked its rows, or 0 if
-    it did not check them as this version does.
+    """Return the limit on queues per topic with which the run that left the state checked its rows,
+    or 0 if it did not check them as this version does.
 
-    A simulation keeps only rows that it checked and used, each key once.
+    A simulation keeps only rows that it checked and used, one per key.
 
     Raises:
-        InputRefused: A table is not as the run wrote it.
+        InputRefused: A table has changed since the run wrote it.
     """
     record = _record(folder)
     if record is None or record["job"] != "simulate":
@@ -154,7 +154,7 @@ def _checked_queue_nums(state: Mapping[str, pa.Table], folder: Folder) -> int:
 
 
 def _with_settings(events: pa.Table, groups: pa.Table) -> pa.Table:
-    """Return the events; each join without settings has those of its group."""
+    """Return the events, with the group's settings on each join that has none."""
     place = pc.index_in(_group_keys(events), _group_keys(groups))
     joins = pc.equal(events["event_type"], CONSUMER_JOIN)
     place = pc.if_else(joins, place, pa.scalar(None, place.type))
@@ -179,7 +179,7 @@ def end_of(last_ms: int | None, folder: str) -> int:
     """Return the end of a state, just after its last event.
 
     Raises:
-        InputRefused: It has none.
+        InputRefused: It has no events.
     """
     if last_ms is None:
         raise InputRefused(f"--state: {folder} has no event")
@@ -192,7 +192,7 @@ def is_of_state(rows: pa.Table, source: str = SOURCE) -> np.ndarray:
 
 
 def superseded(table: Table, rows: pa.Table) -> np.ndarray:
-    """Return which rows of the state the input replaces: settings that it restates."""
+    """Return which rows of the state the input replaces, namely settings that it states again."""
     if table.name != _GROUPS:
         return np.zeros(len(rows), bool)
     of_state = is_of_state(rows)
@@ -213,7 +213,7 @@ def late_events(table: Table, rows: pa.Table, unused: np.ndarray, end_ms: int | 
         table: The contract.
         rows: Conformed rows.
         unused: Numbers of rows that repeat a used row.
-        end_ms: End of the state; None: no state.
+        end_ms: The end of the state; None without one.
     """
     late = np.zeros(0, bool)
     if table.name == _EVENTS and end_ms is not None:

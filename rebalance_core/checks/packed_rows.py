@@ -1,6 +1,6 @@
-"""Rows as one binary: what travels between tasks, or is kept, is moved at memory speed.
+"""Rows as one binary value, so that what is kept or sent between tasks moves at memory speed.
 
-A row of many columns costs microseconds on its way from the JVM to Python, mostly for its nulls.
+A row with many columns costs microseconds on its way from the JVM to Python, mostly for nulls.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -46,14 +46,14 @@ def unpack(packed: bytes | pa.Buffer) -> pa.Table:
 
 
 class PackedTables:
-    """A frozen dataclass whose fields are tables: pickled as `pack` has them.
+    """A frozen dataclass whose fields are tables: pickled as by `pack`.
 
     Arrow pickles whole buffers, which are many times as large as the rows of a slice or of a small
     aggregate.
     """
 
     SCHEMAS: ClassVar[Mapping[str, pa.Schema]]
-    """Of each field."""
+    """The schema of each field."""
 
     @classmethod
     def of(cls, **tables: pa.Table) -> Self:
@@ -96,9 +96,8 @@ def by_bucket(
 
     Args:
         rows: any.
-        buckets: the bucket of each row, or of each of ``numbers``, the numbers of rows that may be
-            duplicates.
-        numbers: see there.
+        buckets: the bucket of each row, or of each of ``numbers``.
+        numbers: the numbers of rows that may be duplicates.
 
     >>> table = pa.table({"x": [1, 2, 3]})
     >>> [(bucket, part["x"].to_pylist()) for bucket, part in by_bucket(table, np.array([1, 0, 1]))]

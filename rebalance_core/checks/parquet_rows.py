@@ -23,7 +23,7 @@ from rebalance_core.storage.store_answers import is_of_store, refusal
 
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 _WHOLE_BYTES = 8 << 20
-"""Files larger than this, in bytes, are divided into their row groups."""
+"""Files larger than this many bytes are divided into their row groups."""
 _ROWS_AT_ONCE = 1 << 17
 
 
@@ -35,7 +35,7 @@ class ParquetRows:
         file: The file.
         size: The approximate size in bytes.
         row_group: The row group; None for all.
-        before: The number of rows of the file before these.
+        before: The number of rows in the file before these.
     """
 
     file: Place
@@ -46,12 +46,12 @@ class ParquetRows:
 
 @dataclass(frozen=True, eq=False)
 class ParquetTable:
-    """Parquet files that are one table; picklable.
+    """Parquet files that form one table; picklable.
 
     Attributes:
-        path: What it is called.
-        schema: The first file's; columns that another lacks are null there. Folders named
-            ``column=value`` add a column. `SOURCE` is among them.
+        path: The table's name.
+        schema: The first file's schema; columns that another file lacks are null there. Folders
+            named ``column=value`` add a column. `SOURCE` is among them.
     """
 
     path: str
@@ -83,7 +83,7 @@ class ParquetTable:
         """Yield the rows of a piece for `conform`, some at a time.
 
         Raises:
-            InputRefused: The file is no Parquet, or its types do not fit the schema.
+            InputRefused: The file is not Parquet, or its types do not fit the schema.
         """
         groups = None if piece.row_group is None else [piece.row_group]
         with _refusing(self.path):
@@ -98,7 +98,7 @@ class ParquetTable:
         return self._fitting(_rows(file, opened, opened.read(), 0))
 
     def _fitting(self, rows: pa.Table) -> pa.Table:
-        """Return the columns of the schema, null where the rows lack a column."""
+        """Return the columns of the schema; columns that the rows lack are null."""
         by_name = dict(zip(rows.column_names, rows.columns, strict=True))
         columns = [
             by_name[field.name].cast(field.type)
@@ -113,11 +113,11 @@ def pieces_of(path: str, files: Sequence[Location]) -> list[ParquetRows]:
     """Return the rows of files in pieces; a small file is one piece.
 
     Args:
-        path: What the table is called.
-        files: Those of the table.
+        path: The table's name.
+        files: The table's files.
 
     Raises:
-        InputRefused: A file is no Parquet.
+        InputRefused: A file is not Parquet.
     """
     pieces = []
     for file in map(place_of, files):
@@ -136,21 +136,21 @@ def pieces_of(path: str, files: Sequence[Location]) -> list[ParquetRows]:
 
 _NOT_OF_SPARK = {"TIME", "FLOAT16", "UUID", "INTERVAL"}
 _MOST_DIGITS = 38
-"""Of Spark's decimals."""
+"""The maximum number of digits in Spark's decimals."""
 
 
 def has_types_of_spark(path: str, files: Iterable[Location]) -> bool:
-    """Return True if Spark's Parquet reader has the types of all columns of all files.
+    """Return True if Spark's Parquet reader supports the types of all columns in all files.
 
-    It refuses a file for a single column, used or not, of timestamps in nanoseconds (which pandas
-    and pyarrow write), times of day, half floats, UUIDs or decimals of more than 38 digits.
+    It refuses a file for any column, used or not, of nanosecond timestamps (which pandas and
+    pyarrow write), times of day, half floats, UUIDs or decimals of more than 38 digits.
 
     Args:
-        path: What the table is called.
-        files: Those of the table, whose footers are read.
+        path: The table's name.
+        files: The table's files, whose footers are read.
 
     Raises:
-        InputRefused: A file is no Parquet.
+        InputRefused: A file is not Parquet.
     """
     with _refusing(path):
         return all(_is_of_spark(_opened(place_of(file)).schema) for file in files)
@@ -180,13 +180,13 @@ def _opened(file: Place) -> pq.ParquetFile:
 
 
 def _rows(file: Place, opened: pq.ParquetFile, read: pa.Table, before: int) -> pa.Table:
-    """Return rows as read, with the columns of folders and `SOURCE`."""
+    """Return rows as read, with `SOURCE` and the columns that folders name."""
     refuse_repeated_columns(file.name, read.column_names)
     named = zip(read.column_names, read.columns, strict=True)
     columns = {name: column for name, column in named if name not in TECHNICAL}
     for leaf in map(opened.schema.column, range(len(opened.schema))):
         if leaf.physical_type == "INT96" and leaf.path in columns:
-            # timestamps of Spark and old Hive are instants, but pyarrow reads them as local times
+            # timestamps from Spark and old Hive are instants, but pyarrow reads them as local times
             moments = columns[leaf.path].cast(pa.timestamp("us"), safe=False)
             columns[leaf.path] = moments.cast(pa.timestamp("us", "UTC"))
     for name, value in _partition(file.path).items():

@@ -45,7 +45,7 @@ class Rejections:
             self._add(code, times, first)
 
     def of_tables(self, names: Collection[str]) -> Self:
-        """Keep the counts of some tables."""
+        """Keep only the counts of these tables."""
         return type(self)(
             {group: counted for group, counted in self._by_code.items() if group[0] in names}
         )
@@ -63,7 +63,7 @@ class Rejections:
         return counts
 
     def complaints(self) -> list[Complaint]:
-        """Return the codes by table, the most frequent first."""
+        """Return the codes by table, most frequent first."""
         rows = ((*group, times, *first[-2:]) for group, (times, first) in self._by_code.items())
         return [Complaint(*row) for row in sorted(rows, key=lambda row: (row[0], -row[2], row[1]))]
 
@@ -73,7 +73,7 @@ class Rejections:
 
 
 _Place = tuple[bool, str, int, str, str]
-"""Whether there is a source, its file and line (-1: none), the source and the message."""
+"""Whether there is a source, its file and line (-1 for none), the source and the message."""
 
 
 def _place(source: str | None) -> tuple[bool, str, int, str]:

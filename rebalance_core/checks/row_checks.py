@@ -1,4 +1,4 @@
-"""Row checks: every input row is used, or rejected with the reasons."""
+"""Row checks: every input row is either used, or rejected with the reasons."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ def check_tables(
     max_queue_nums: int = MAX_QUEUE_NUMS,
     warn: Callable[[str], object] | None = None,
 ) -> Checked:
-    """Check every table there is; see `check_table`.
+    """Check every existing table; see `check_table`.
 
     Args:
         inputs: as read or made by hand.
-        max_queue_nums: the most queues that a topic may have on a broker.
-        warn: called with a message for each table with unknown columns, which are not read.
+        max_queue_nums: the maximum number of queues of a topic on a broker.
+        warn: called with a message for each table with unknown columns, which are ignored.
     """
     if warn is not None:
         for name, columns in inputs.unknown_columns.items():
@@ -108,13 +108,13 @@ def check_table(
     Args:
         table_name: An input table.
         rows: Its rows, after those of the opening state.
-        max_queue_nums: The most queues that a topic may have on a broker.
+        max_queue_nums: The maximum number of queues of a topic on a broker.
         state_end_ms: See `ArrowTables`.
-        state_checked: Whether the run that left the state checked its rows by the same limits; they
-            are then compared only with those of the input.
+        state_checked: Whether the run that left the state checked its rows against the same limits;
+            they are then compared only with those of the input.
 
     Raises:
-        InputRefused: columns that may not be null are missing.
+        InputRefused: non-null columns are missing.
     """
     table = ALL_TABLES[table_name]
     conformed = conform(table, rows)
@@ -128,7 +128,7 @@ def check_table(
 
 
 def with_issues(table: Table, rows: pa.Table, max_queue_nums: int) -> pa.Table:
-    """Return conformed rows with the issues of each single row in the column `ISSUES`."""
+    """Return conformed rows with the issues of each row on its own in the column `ISSUES`."""
     issues = []
     for batch in rows.to_batches():
         row_errors = issues_array(len(batch), row_issues(table, batch, max_queue_nums))
@@ -143,9 +143,9 @@ def by_keys(
     *,
     state_checked: bool = False,
 ) -> Checked:
-    """Return rows of `with_issues`, used or rejected; all rows of a key must be among them.
+    """Return rows of `with_issues`, used or rejected; all rows with a key must be among them.
 
-    Bad rows of the opening state are neither: the earlier run rejected them, or would have.
+    Bad rows of the opening state are neither, because the earlier run rejected them, or would have.
     """
     replaced = superseded(table, rows)
     if replaced.any():
@@ -171,7 +171,9 @@ def by_keys(
 
 
 def _content(table: Table, rows: pa.Table, good: pa.Table) -> Content:
-    """Return the content of all rows, bad ones included; the times are of the input's good rows."""
+    """Return the content of all rows, bad ones included; the times are those of the input's good
+    rows.
+    """
     hashes = hash_sum([c for c in table.columns if c.name != "source"], rows)
     clusters = pc.unique(rows.column("cluster")).drop_null().to_pylist()
     first = last = None

@@ -1,4 +1,4 @@
-"""Counts of the rows that were read and of bad rows, by reason."""
+"""Counts of rows read and of bad rows, by reason."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Content:
     Attributes:
         hashes: sum of the rows' hashes, without the column ``source`` (`digest.hash_sum`).
         clusters: the clusters in the rows.
-        first_ms: time of the first good event; None for other tables, or if there is none.
+        first_ms: time of the first good event; None for other tables or without one.
         last_ms: time of the last.
     """
 
@@ -40,7 +40,7 @@ class RowCounts:
 
     Attributes:
         rows: Rows of the input itself.
-        bad: Those with an issue.
+        bad: Rows with an issue.
         content: Of these rows and the opening state; its times come from these rows.
         of_state: Additional rows from the opening state.
     """
@@ -51,7 +51,7 @@ class RowCounts:
     of_state: int = 0
 
     def __add__(self, other: Self) -> RowCounts:
-        """Add the rows of both."""
+        """Return the counts of both together."""
         return RowCounts(
             self.rows + other.rows,
             self.bad + other.bad,
@@ -62,7 +62,7 @@ class RowCounts:
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """Rows of a table with one issue: how many, and the first."""
+    """The rows of a table that share an issue: their number, and the first."""
 
     table: str
     code: str

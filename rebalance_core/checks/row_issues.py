@@ -1,4 +1,4 @@
-"""Checks of single rows of a conformed table."""
+"""Checks of single rows in a conformed table."""
 
 from collections.abc import Callable, Iterator
 
@@ -31,10 +31,10 @@ from rebalance_core.model.request_mode import parse_request_mode
 def row_issues(
     table: Table, rows: pa.RecordBatch, max_queue_nums: int = MAX_QUEUE_NUMS
 ) -> list[Issue]:
-    """Return the issues of conformed rows beyond those of reading, in the order that rows list
-    them.
+    """Return the issues of conformed rows other than reading issues, in the order in which rows
+    list them.
 
-    Texts of observed tables are what was seen, not settings: any is good.
+    Texts in observed tables are observations, not settings, so any text is valid.
     """
     issues = [*_missing_values(table, rows), *_bad_times(table, rows)]
     issues += _bad_numbers(table, rows, max_queue_nums)
@@ -48,7 +48,7 @@ def row_issues(
 def _issue(rows: pa.RecordBatch, wrong: pa.Array, code: str, *parts: str) -> Issue:
     """Return the issue of the rows where ``wrong`` is true.
 
-    A part that begins with $ names the column whose value to show.
+    A part that begins with $ names a column whose value is shown.
     """
     numbers = np.flatnonzero(np.asarray(pc.fill_null(wrong, False)))
     if not len(numbers):
@@ -67,7 +67,7 @@ def _shown(values: pa.Array) -> list[str]:
 
 
 def _missing_values(table: Table, rows: pa.RecordBatch) -> Iterator[Issue]:
-    # an unreadable value is named already, and would be called missing here
+    # an unreadable value is already reported, and would be reported as missing here
     readable = pc.equal(pc.list_value_length(rows.column(READ_ISSUES)), 0)
     for column in table.columns:
         name = column.name
@@ -94,7 +94,7 @@ def _is_blank(texts: pa.Array) -> pa.Array:
 
 
 def _is_in(values: pa.Array, words: tuple[str, ...]) -> pa.Array:
-    """Return whether each value is in the words; null for null, as in SQL."""
+    """Return whether each value is among the words; null for null, as in SQL."""
     known_word = pc.is_in(values, value_set=pa.array(words, pa.string()))
     return pc.if_else(values.is_valid(), known_word, pa.scalar(None, pa.bool_()))
 

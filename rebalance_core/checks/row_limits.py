@@ -16,10 +16,10 @@ SHOWN_COMPLAINTS = 10
 
 @dataclass(frozen=True, slots=True)
 class BadRowLimits:
-    """The limits on bad rows of an input; the defaults are those of ``conf/rebalance.toml``.
+    """The limits on bad rows in an input; the defaults are those in ``conf/rebalance.toml``.
 
     Attributes:
-        on_bad_rows: ``quarantine`` puts bad rows into ``rejected``, ``fail`` allows none.
+        on_bad_rows: ``quarantine`` puts bad rows into ``rejected``; ``fail`` allows none.
         max_bad_share: An input with a larger share of bad rows in a table is refused either way.
     """
 
@@ -37,7 +37,7 @@ def refuse_bad_rows(
     Args:
         counts: the counts of each input table.
         limits: how many rows may be bad.
-        complaints: called only for a refusal, whose message ends with those of the table.
+        complaints: called only on refusal; the message ends with the table's complaints.
     """
     of_events = counts.get("cluster_events")
     if of_events is not None and of_events.rows == of_events.of_state == 0:
@@ -63,7 +63,7 @@ def refuse_bad_rows(
 
 
 def complaint_lines(complaints: Sequence[Complaint]) -> list[str]:
-    """Return a line for each code: how often it occurs, and the first row with it."""
+    """Return a line for each code, with its count and the first row that has it."""
     lines = [
         _one_line(
             f"  {complaint.code} {complaint.times:,}, first {complaint.source}: {complaint.message}"
@@ -75,11 +75,13 @@ def complaint_lines(complaints: Sequence[Complaint]) -> list[str]:
 
 
 def _one_line(text: str) -> str:
-    """Return the text with line ends escaped, so that no value begins a line of the message."""
+    """Return the text with line breaks escaped, so that no value starts a new line in the
+    message.
+    """
     return text.replace("\r", "\\r").replace("\n", "\\n")
 
 
 def with_unknown_members(counts: Mapping[str, RowCounts], unknown: int) -> dict[str, RowCounts]:
-    """Return the counts with the events that the replay rejects among the bad rows."""
+    """Return the counts, with events that the replay rejects counted as bad rows."""
     of_events = counts["cluster_events"]
     return {**counts, "cluster_events": replace(of_events, bad=of_events.bad + unknown)}

@@ -21,11 +21,11 @@ _PATTERN_SIGNS = "*?[{"
 
 
 def format_of_table(path: str, files: Sequence[str], input_format: str | None) -> str | None:
-    """Return ``json``, ``csv`` or ``parquet``, or None without files or evidence of a format.
+    """Return ``json``, ``csv`` or ``parquet``, or None if neither files nor a format are found.
 
     Raises:
-        UsageError: the format given is unknown.
-        InputRefused: none is given, and neither the path nor a file shows one.
+        UsageError: the given format is unknown.
+        InputRefused: no format is given, and neither the path nor a file shows one.
     """
     kind = FORMATS.get(f".{(input_format or '').lstrip('.').lower()}")
     if input_format is not None and kind is None:
@@ -37,10 +37,10 @@ def format_of_table(path: str, files: Sequence[str], input_format: str | None) -
 
 
 def entries_of(files: Iterable[str], folder: str, table: str) -> str | None:
-    """Return the file or folder in the files' paths that is the table, or None.
+    """Return the file or folder in these paths that is the table, or None.
 
     Raises:
-        InputRefused: there are two.
+        InputRefused: there are two candidates.
     """
     entries = sorted({entry for file in files if (entry := _entry(file, table)) is not None})
     if len(entries) > 1:
@@ -50,7 +50,9 @@ def entries_of(files: Iterable[str], folder: str, table: str) -> str | None:
 
 
 def _entry(file: str, table: str) -> str | None:
-    """Return the file, or the folder above it, with the table's name and a known suffix or none."""
+    """Return the file, or the folder above it, that has the table's name and a known or no
+    suffix.
+    """
     parts = file.split("/")
     for end in range(len(parts), 0, -1):
         name = parts[end - 1]
@@ -72,19 +74,19 @@ def not_found(table: Table, folder: str | None, files: Iterable[str]) -> str:
 
 
 def unknown_names(table: Table, names: Iterable[str], technical: Iterable[str]) -> list[str]:
-    """Return the sorted names that are not columns."""
+    """Return, sorted, the names that are not columns."""
     return sorted(set(names) - set(table.column_names) - set(technical))
 
 
 def data_files(location: Location) -> list[str]:
     """Return sorted paths, or URLs in a store, of the data files at a location; see `local_files`.
 
-    A `Place` is never a pattern, whatever characters its name has.
+    A `Place` is never a pattern, whatever characters its name contains.
 
     Raises:
-        InputRefused: nothing exists there, or it may not be read.
+        InputRefused: nothing exists there, or permission to read it is missing.
         StoreFailed: the store does not answer.
-        UsageError: the location is not reached without Spark.
+        UsageError: only Spark can reach the location.
     """
     text = location if isinstance(location, Place) else fspath(location)
     if isinstance(text, str) and is_local(text):
@@ -103,11 +105,11 @@ def data_files(location: Location) -> list[str]:
 def tables_at(folder: Location, names: Iterable[str]) -> Mapping[str, Location]:
     """Return the place of every table directly in the folder; see `local_tables`.
 
-    A `Place` is of a job of ours, which wrote each table into a folder of its name.
+    A `Place` is the output of one of this program's jobs, with each table in a folder of its name.
 
     Raises:
-        InputRefused: a table appears twice or not as the folder's record has it, or the folder
-            may not be read.
+        InputRefused: a table appears twice or differs from the folder's record, or permission to
+            read the folder is missing.
         StoreFailed: the store does not answer.
     """
     if isinstance(folder, Place):
@@ -124,7 +126,7 @@ def tables_at(folder: Location, names: Iterable[str]) -> Mapping[str, Location]:
 def local_files(location: str) -> list[str]:
     """Return sorted absolute paths of the data files at a path, ``file:`` URI or pattern.
 
-    Hidden files and folders are passed over as Spark does.
+    Hidden files and folders are skipped, as in Spark.
 
     Raises:
         InputRefused: nothing exists there, or the location is not local.
@@ -161,7 +163,9 @@ def plain_path(location: str | PathLike[str]) -> str:
 
 
 def _matches(pattern: str) -> list[str]:
-    """Return files and folders that match a Hadoop pattern: Python's signs and {alternatives}."""
+    """Return files and folders that match a Hadoop pattern: Python's wildcards and
+    {alternatives}.
+    """
     opening = pattern.find("{")
     closing = pattern.find("}", opening)
     if opening < 0 or closing < 0:

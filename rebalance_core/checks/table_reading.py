@@ -1,4 +1,4 @@
-"""A table read from its files."""
+"""Reads a table from its files."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -25,11 +25,12 @@ def read_table(
     Args:
         table: the contract.
         path: a file, a folder of part files or a pattern; a `Place` is never one.
-        input_format: ``json``, ``csv`` or ``parquet``; None: derived from the names.
+        input_format: ``json``, ``csv`` or ``parquet``; None to infer it from the names.
 
     Raises:
         InputRefused: nothing exists there, columns are missing, a file cannot be read, or the rows
-        differ from those in the table's record. UsageError: the format is unknown.
+            differ from the table's record.
+        UsageError: the format is unknown.
     """
     if not isinstance(path, Place):
         folder, _, last = plain_path(path).rstrip("/").rpartition("/")
@@ -85,7 +86,7 @@ def _lines(files: Sequence[str], header: str | None = None) -> Iterator[Lines]:
 
 
 def _first_line(files: Sequence[str]) -> str | None:
-    """Return the first line of the largest file with a line, as Spark's tasks begin there."""
+    """Return the first line of the largest non-empty file, because Spark's tasks begin there."""
     by_size = sorted(files, key=lambda file: place_of(file).size(), reverse=True)
     for file in by_size:
         with unpacked_text.open_unpacked(file) as opened:

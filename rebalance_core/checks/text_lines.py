@@ -14,7 +14,9 @@ from rebalance_core.model.errors import InputRefused
 UTF8 = "_utf8"
 """Whether a line was valid UTF-8 before it was decoded."""
 BLOCK_BYTES = 8 << 20
-"""Lines read at once: about as many rows as fit into the processor's caches with their columns."""
+"""Bytes of lines read at once: about as many rows as fit into the processor's caches with their
+columns.
+"""
 _NEWLINE = 10
 BOM = b"\xef\xbb\xbf"
 _NUMBERED = pa.schema([(SOURCE, pa.string()), (RAW, pa.string()), (UTF8, pa.bool_())])
@@ -61,15 +63,17 @@ def _check_header(name: str, line: str, header: str) -> None:
 
 
 def not_blank(lines: pa.Array) -> pa.Array:
-    """Return True for lines with more than white space, as Java's regular expressions define it."""
+    """Return True for lines that have more than white space, as defined by Java's regular
+    expressions.
+    """
     return pc.match_substring_regex(lines, r"[^ \t\n\x0b\f\r]")
 
 
 def lines_of_file(name: str, file: BinaryIO) -> Iterator[pa.RecordBatch]:
     """Yield all lines in blocks, with the ``split`` that `number_lines` expects.
 
-    Lines end as for Hadoop's LineRecordReader: with LF, CR LF or CR. A byte order mark at the
-    start is no part of the text. What is not UTF-8 is replaced (`as_text`).
+    Lines end as in Hadoop's LineRecordReader, with LF, CR LF or CR. A byte order mark at the start
+    is not part of the text. Invalid UTF-8 is replaced (`as_text`).
     """
     rest, mark = b"", BOM
     while True:
@@ -99,7 +103,9 @@ def _lines(name: str, data: bytes) -> pa.RecordBatch:
 
 
 def as_text(lines: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Return octets of lines as text, with U+FFFD for invalid UTF-8, and which were valid."""
+    """Return the bytes of lines as text, with U+FFFD for invalid UTF-8, and which lines were
+    valid.
+    """
     try:
         return lines.cast(pa.string()), pa.repeat(True, len(lines))
     except pa.ArrowInvalid:

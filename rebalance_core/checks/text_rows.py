@@ -1,7 +1,7 @@
-"""Lines of JSON or CSV files, which may be packed, as rows of a contract table.
+"""Lines of JSON or CSV files, possibly packed, as rows of a contract table.
 
 Whole blocks go through pyarrow's parsers. A block with a line that pyarrow refuses, or might read
-otherwise than Python, is divided, down to few lines that Python's own modules read one by one.
+differently from Python, is divided down to a few lines, which Python's own modules read one by one.
 """
 
 import csv
@@ -31,7 +31,7 @@ from rebalance_core.contracts import Table
 from rebalance_core.contracts.table import RAW, READ_ISSUES, SOURCE, Column, arrow_type
 
 FEW_LINES = 1_000
-"""This many lines are read one by one if they are not all regular."""
+"""Up to this many lines are read one by one if they are not all regular."""
 _PARTS = 8
 _PARSED_AT_ONCE = 1 << 20  # bytes
 _LONG_LINE = 1_000  # bytes; shorter lines have no long numbers and no deep nesting
@@ -44,7 +44,7 @@ _KINDS: dict[str, set[type]] = {
     "BOOLEAN": {bool},
     "ARRAY<STRING>": {list},
 }
-"""The Python types that `json` yields for a contract's type."""
+"""The Python types that `json` yields for each contract type."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,8 +147,10 @@ def _conformed(
 
 
 def json_block(table: Table, lines: Lines) -> Parsed | None:
-    """Return the lines as pyarrow parses them, or None if it might differ from `json_each`."""
-    if any("MAP" in column.type for column in table.columns):  # pyarrow reads none from JSON
+    """Return the lines as pyarrow parses them, or None if the result might differ from
+    `json_each`.
+    """
+    if any("MAP" in column.type for column in table.columns):  # pyarrow reads no maps from JSON
         return None
     if not pc.all(lines.utf8).as_py() or not _one_object_a_line(lines.text):
         return None
@@ -164,7 +166,7 @@ def json_block(table: Table, lines: Lines) -> Parsed | None:
                     explicit_schema=table.arrow_schema(), unexpected_field_behavior=unexpected
                 ),
             )
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # other names, types; broken lines
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # other names or types; broken lines
             continue
         if len(parsed) == len(lines.text) and all(map(_is_plain, parsed.columns)):
             columns = {name: _plain_zero(parsed.column(name)) for name in table.column_names}
@@ -179,15 +181,17 @@ def _one_text(lines: pa.Array) -> pa.Buffer:
 
 
 def _block_size(lines: pa.Array) -> int:
-    """Return how many bytes pyarrow parses at once on each core, at least the longest line's."""
+    """Return the number of bytes that pyarrow parses at once on each core, at least the longest
+    line.
+    """
     return max(_PARSED_AT_ONCE, int(pc.max(pc.binary_length(lines)).as_py()) + 2)
 
 
 def _one_object_a_line(lines: pa.Array) -> bool:
-    """Return True if lines that parse as this many objects have one object each.
+    """Return True if lines that parse as this many objects have one object per line.
 
-    A line that ends inside an object ends with a brace that a comma or bracket must follow, not
-    the brace that opens the next line; strings hold no line breaks.
+    A line that ends inside an object ends with a brace that must be followed by a comma or bracket,
+    not by the brace that opens the next line; strings contain no line breaks.
     """
     whole = pc.and_(pc.starts_with(lines, "{"), pc.ends_with(lines, "}"))
     return bool(pc.all(whole).as_py())
@@ -197,7 +201,7 @@ def _harmless(lines: pa.Array, text: pa.Buffer) -> bool:
     """Return True if the lines contain nothing that only one of the parsers accepts."""
     data = memoryview(text).tobytes()
     if b"\0" in data or (b"\\u" in data and (b"\\ud" in data or b"\\uD" in data)):
-        return False  # an end for pyarrow; maybe half of a surrogate pair
+        return False  # ends the text for pyarrow; may be half of a surrogate pair
     lengths = pc.binary_length(lines)
     if pc.max(lengths).as_py() < _LONG_LINE:
         return True
@@ -208,7 +212,7 @@ def _harmless(lines: pa.Array, text: pa.Buffer) -> bool:
 
 
 def _is_plain(values: pa.Array | pa.ChunkedArray) -> bool:
-    """Return False if there is an infinity or a list with a null, which no contract allows."""
+    """Return False if there is an infinity or a list with a null; no contract allows these."""
     if pa.types.is_floating(values.type):
         return pc.all(pc.is_finite(values)).as_py() is not False
     return not pa.types.is_list(values.type) or not pc.list_flatten(values).null_count
@@ -247,7 +251,7 @@ def _column(column: Column, values: list[object]) -> tuple[pa.Array, list[Issue]
             if _is_plain(typed):
                 return typed, []
         except (pa.ArrowException, OverflowError, UnicodeEncodeError):
-            pass  # a number out of range, half a surrogate pair, other things in a list
+            pass  # a number out of range, half a surrogate pair, other types in a list
     texts = list(map(text_of, values))
     if column.type != "STRING":
         return pa.array(texts, pa.string()), []
@@ -267,7 +271,7 @@ def _object(line: str) -> dict[str, object] | None:
 
 
 def names_of_line(line: str) -> set[str]:
-    """Return the names of the line's members; empty if it is not a JSON object."""
+    """Return the member names in the line; empty if it is not a JSON object."""
     return set(map(str, map(text_of, _object(line) or ())))
 
 
@@ -280,7 +284,7 @@ def _unparsable(rows: Sequence[int] | np.ndarray, utf8: pa.Array, why: str) -> I
 
 
 def header_names(path: str, header: str) -> list[str]:
-    """Return the names of a header line; raise `model.errors.InputRefused` for a duplicate."""
+    """Return the names of a header line; raise `model.errors.InputRefused` for duplicates."""
     names = [name.strip() for name in next(csv.reader([header]), [])]
     refuse_repeated_columns(f"{path}: the header", names)
     return names

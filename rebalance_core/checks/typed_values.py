@@ -80,7 +80,7 @@ def _whole(text: str, limit: int) -> int | None:
 def _double(text: str) -> float | None:
     text = text.strip(_SPACE)
     number = float(text) if _NUMBER.fullmatch(text) else None
-    return number + 0.0 if number is not None and isfinite(number) else None  # one zero only
+    return number + 0.0 if number is not None and isfinite(number) else None  # -0.0 becomes 0.0
 
 
 def _boolean(text: str) -> bool | None:
@@ -88,7 +88,7 @@ def _boolean(text: str) -> bool | None:
 
 
 def load_json(text: str) -> Any:
-    """Read a JSON text; raise ValueError or RecursionError if it is invalid or too deep."""
+    """Parse a JSON text; raise ValueError if it is invalid, or RecursionError if it is too deep."""
     return _READER.decode(text)
 
 

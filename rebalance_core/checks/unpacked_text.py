@@ -1,4 +1,4 @@
-"""Text files that may be packed, and what to say of a damaged one."""
+"""Text files that may be packed, and the message about a damaged file."""
 
 import bz2
 import gzip
@@ -17,7 +17,7 @@ from rebalance_core.storage.place import place_of
 from rebalance_core.storage.store_answers import is_of_store, refusal
 
 _CHECKSUM = "damaged gzip (gzip stream CRC failure)"
-"""Hadoop's names for them."""
+"""The names that Hadoop uses for these faults."""
 
 
 @contextmanager
@@ -25,8 +25,8 @@ def open_unpacked(path: str) -> Iterator[BinaryIO]:
     """Return the file's content, unpacked if its suffix declares compression.
 
     Raises:
-        InputRefused: it cannot be read to its end, or unpacks to too much (`bomb`); raised while
-            it is read, too.
+        InputRefused: it cannot be read to its end, or unpacks to too much (`bomb`); also raised
+            during reading.
     """
     codec = CODECS.get(Path(path).suffix)
     try:
@@ -64,7 +64,7 @@ class _Bounded:
 
 
 def unpacked_size(path: str, most: int) -> int:
-    """Return how many bytes the file unpacks to, as far as readable, counted up to above ``most``.
+    """Return the unpacked size in bytes of the readable part, counting until it exceeds ``most``.
 
     Raises:
         OSError: the store failed.

@@ -12,7 +12,7 @@ _WRITER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=st
 def text_of(value: Any) -> str | None:
     """Return a JSON value as text: strings unchanged, everything else as JSON without spaces.
 
-    Half of a surrogate pair, which UTF-8 does not have, becomes a question mark.
+    Half of a surrogate pair, which UTF-8 cannot encode, becomes a question mark.
 
     >>> [text_of(each) for each in ("a", None, 5, 4.0, True, ["é", {"n": None}])]
     ['a', None, '5', '4.0', 'true', '["é",{"n":null}]']
@@ -33,8 +33,8 @@ def json_of(value: Any) -> str:
 def as_text(values: pa.Array) -> pa.Array:
     """Return the values of any type as strings; nulls stay null.
 
-    Floats have the fewest digits that read as the same number (``4.0``, ``1e+23``); lists, structs
-    and maps are JSON; bytes are taken for UTF-8; the rest is what pyarrow casts it to.
+    Floats have the fewest digits that round-trip (``4.0``, ``1e+23``); lists, structs and maps are
+    JSON; bytes are read as UTF-8; other types are cast by pyarrow.
     """
     kind = values.type
     if pa.types.is_string(kind):
@@ -58,7 +58,7 @@ def _narrow(values: pa.Array) -> list[Any]:
 def python_values(values: pa.Array) -> list[Any]:
     """Return the values as Python objects: maps as dictionaries, times as strings.
 
-    Python's times end in 9999.
+    Python's times end in the year 9999.
     """
     if pa.types.is_timestamp(values.type):
         return list(values.cast(pa.string()).to_pylist())
@@ -72,7 +72,7 @@ def json_of_rows(columns: Mapping[str, pa.Array], rows: int) -> pa.Array:
 
     Args:
         columns: the columns, by name, in order.
-        rows: how many there are; without columns each is ``{}``.
+        rows: the number of rows; without columns, each is ``{}``.
     """
     if not columns:
         return pa.repeat("{}", rows)
