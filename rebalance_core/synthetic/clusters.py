@@ -27,7 +27,7 @@ NEW_BROKER_CHANCE_PER_DAY = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Downtime:
-    """The time [from_ms, to_ms) in which a broker is down; it may return after the trace."""
+    """The period [from_ms, to_ms) in which a broker is down; it may return after the trace."""
 
     from_ms: int
     to_ms: int
@@ -105,7 +105,7 @@ def broker_events(plan: FleetPlan, number: int) -> Iterator[list[Row]]:
 
 
 def _late_broker(plan: FleetPlan, cluster: int) -> int | None:
-    """Return when the cluster gets another broker, or None if not in this trace."""
+    """Return when another broker joins the cluster, or None if that is not during the trace."""
     for day in range(plan.days):
         draws = Draws(plan.seed, "new-broker", cluster, day)
         if draws.chance(NEW_BROKER_CHANCE_PER_DAY):

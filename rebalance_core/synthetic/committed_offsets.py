@@ -1,9 +1,8 @@
-"""Rows of committed_offsets: how far each group had read, where and when that could be asked.
+"""Rows of committed_offsets: how far each group had read, where and when it could be queried.
 
-A group reads a fixed time behind the newest message of each queue, a nightly batch behind that of
-its last run, so commits never go back and never pass the end. Brokers store no client id with a
-commit, so it is null; BROADCASTING clients keep their own offsets, and only those of a few hosts
-were collected.
+A group reads a fixed time behind the newest message of each queue, and a nightly batch behind the
+newest at its last run, so commits never go back or pass the end. Brokers store no client id with a
+commit, so it is null; BROADCASTING clients keep their own offsets, collected from a few hosts only.
 """
 
 from collections.abc import Iterator
@@ -32,14 +31,14 @@ COMMIT_COLUMNS = (
     "committed_offset",
 )
 LOCAL_STORES = 2  # hosts of a BROADCASTING group whose file was collected
-BATCH_BEGUN_MS = 30 * MINUTE_MS  # after its hour a batch has read up to the newest message
-STEADY = (0.5, 1.5)  # of the group's lag: the lag of a queue
+BATCH_BEGUN_MS = 30 * MINUTE_MS  # after its hour; a batch has then read up to the newest message
+STEADY = (0.5, 1.5)  # the lag of a queue, as a multiple of the group's
 
 
 def committed_offsets(plan: FleetPlan, number: int) -> Iterator[OffsetColumns]:
     """Yield rows about a group (numbered over all clusters); none if it never committed.
 
-    The last moment of the plan is left out, because nothing starts after it.
+    The plan's last moment is left out, because nothing starts after it.
     """
     group = group_of(plan, number)
     if group.lag_ms is None or group.settings.consumer_type == PULL:

@@ -45,7 +45,7 @@ SWING = (
     -0.5, -0.6, -0.7, -0.7, -0.7, -0.6, -0.4, -0.1, 0.2, 0.5, 0.8, 0.9,
     0.7, 0.6, 0.8, 0.8, 0.7, 0.6, 0.6, 0.8, 0.9, 0.6, 0.1, -0.3,
 )  # fmt: skip
-"""How much of a group's swing applies, by local hour."""
+"""The share of a group's swing that applies, by local hour."""
 
 
 def group_events(plan: FleetPlan, number: int) -> Iterator[list[Row]]:
@@ -96,7 +96,9 @@ def _weekday(plan: FleetPlan, day: int) -> int:
 
 
 def _working_hour_ms(group: FleetGroup, draws: Draws) -> int:
-    """Return a time of day, from midnight UTC, at which people work where the cluster is."""
+    """Return a time of day, counted from midnight UTC, in working hours at the cluster's
+    location.
+    """
     local = draws.mixed(WORKING_HOURS) * HOUR_MS + draws.between(0, HOUR_MS - 1)
     return (local - group.cluster.utc_offset_hours * HOUR_MS) % DAY_MS
 
@@ -123,7 +125,7 @@ def _scale(life: MemberLife, hour: int) -> None:
 
 
 def _plan_batch(life: MemberLife, hour: int) -> None:
-    """Schedule a group that runs once a night: all members join, work, and leave."""
+    """Schedule a group that runs once per night: all members join, work and leave."""
     draws = life.draws
     begin_ms = life.now_ms + hour * HOUR_MS + draws.between(0, 20 * MINUTE_MS)
     end_ms = begin_ms + int(draws.scattered(20.0 * MINUTE_MS, 4.0 * HOUR_MS))

@@ -21,9 +21,7 @@ _KEY_BYTES = 16
 
 
 def key_of(seed: int, kind: str, *ids: int) -> int:
-    """Return a 128-bit number of an entity; any difference in the arguments gives an unrelated
-    number.
-    """
+    """Return an entity's 128-bit key; any difference in the arguments gives an unrelated number."""
     text = "/".join([str(seed), kind, *map(str, ids)])
     return int.from_bytes(blake2b(text.encode(), digest_size=_KEY_BYTES).digest(), "big")
 
@@ -80,8 +78,7 @@ class Draws:
 
 
 def noise(key: int, *numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """Return a number in [0, 1) for each row of the arrays: a function of the key and the row
-    alone.
+    """Return a number in [0, 1) for each row of the arrays: a function of only the key and the row.
 
     Args:
         key: from `key_of`.

@@ -1,4 +1,4 @@
-"""Rows of an entity in cluster_events, numbered so that no two of a cluster share a key."""
+"""Rows of an entity in cluster_events, numbered so that no two rows in a cluster share a key."""
 
 from typing import Any
 
@@ -11,11 +11,11 @@ NUMBERS_PER_ENTITY = 1_000_000_000
 
 
 class EventRows:
-    """Events of an entity of a cluster, in order.
+    """Events of an entity in a cluster, in order.
 
     ``sequence`` is entity x 10^9 + the event's number within the entity, so it orders the events of
-    an entity and never collides. Entity 0 is the cluster's brokers, topic t is 1 + t, group g
-    is 1,000,000 + g: at one instant brokers come first, then topics, then groups.
+    an entity and never collides. Entity 0 stands for the cluster's brokers, 1 + t for topic t and
+    1,000,000 + g for group g; at the same instant, brokers come first, then topics, then groups.
     """
 
     def __init__(self, cluster: str, entity: int) -> None:

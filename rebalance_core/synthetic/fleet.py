@@ -1,4 +1,4 @@
-"""The plan of a fleet: the numbers of all entities, resolved before any is made."""
+"""The plan of a fleet: the number of entities of each kind, resolved before any is made."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,11 +11,11 @@ MONDAY_MS = 1_767_571_200_000  # 2026-01-05T00:00:00Z, a Monday
 TOPICS_PER_GROUP = 0.4  # a topic has 2.5 groups of its own, and popular topics many more
 FEWEST_TOPICS = 3
 
-# Measured means (10,000 groups, several seeds), for the expected numbers of a plan's rows.
+# Measured means (10,000 groups, several seeds), for a plan's expected row counts.
 EVENTS_PER_TOPIC = 2.6
 MEMBERS_PER_GROUP = 9.0
 CHANGES_PER_GROUP_DAY = 30.0
-QUEUES_PER_GROUP = 10.1  # retry queues counted; topics are shared by groups
+QUEUES_PER_GROUP = 10.1  # including retry queues; groups share topics
 COMMITS_PER_GROUP = 31.5
 ROWS_PER_GROUP = 0.98
 
@@ -27,26 +27,26 @@ RANGES = {
     "groups_per_cluster": (1, 100_000),
     "offset_hours": (1, 24),
 }
-"""The lowest and highest value of each number of a plan."""
+"""The lowest and highest value of each number in a plan."""
 
 
 @dataclass(frozen=True, slots=True)
 class FleetPlan:
-    """A fleet to be made; a plain value that can be printed and shipped.
+    """A fleet to be made; a plain value that can be printed and sent to tasks.
 
     All rows are functions of the plan and of the number of a cluster, topic or group. Full clusters
-    keep their rows when ``groups`` grows, and the first days theirs when ``days`` grows.
+    keep their rows when ``groups`` grows, and the first days keep theirs when ``days`` grows.
 
     Attributes:
         groups: consumer groups, numbered from 0; the cluster of group g is g // groups_per_cluster.
         days: length of the trace.
         seed: any whole number.
-        start_ms: first instant, at which earlier state is OBSERVED.
-        groups_per_cluster: groups of a full cluster.
-        offset_hours: hours between two observations of the offsets of all queues.
+        start_ms: first instant; earlier state is OBSERVED at it.
+        groups_per_cluster: number of groups in a full cluster.
+        offset_hours: hours between observations of all queues' offsets.
 
     Raises:
-        UsageError: A value is out of range; the message lists all.
+        UsageError: Values are out of range; the message lists all of them.
     """
 
     groups: int
@@ -84,22 +84,22 @@ class FleetPlan:
 
     @property
     def topics_of_full_cluster(self) -> int:
-        """Topics of every cluster, except perhaps the last."""
+        """Number of topics in every cluster, except perhaps the last."""
         return _topics(self.groups_per_cluster)
 
     @property
     def moments(self) -> tuple[int, ...]:
-        """Return when the offsets are observed: the start, every `offset_hours` after it, the
-        end.
+        """Return when the offsets are observed: at the start, every `offset_hours` after it, and at
+        the end.
         """
         return (*range(self.start_ms, self.end_ms, self.offset_hours * HOUR_MS), self.end_ms)
 
     def groups_in(self, cluster: int) -> int:
-        """Return the number of groups of a cluster."""
+        """Return the number of groups in a cluster."""
         return min(self.groups_per_cluster, self.groups - cluster * self.groups_per_cluster)
 
     def topics_in(self, cluster: int) -> int:
-        """Return the number of topics of a cluster."""
+        """Return the number of topics in a cluster."""
         return _topics(self.groups_in(cluster))
 
     def place_of_group(self, group: int) -> tuple[int, int]:
@@ -111,7 +111,9 @@ class FleetPlan:
         return divmod(topic, self.topics_of_full_cluster)
 
     def expected_rows(self) -> dict[str, int]:
-        """Return the approximate rows of each table; small fleets differ by a factor of two."""
+        """Return the approximate number of rows per table; small fleets may differ by a factor of
+        two.
+        """
         per_group = MEMBERS_PER_GROUP + CHANGES_PER_GROUP_DAY * self.days
         observations = len(self.moments)
         return {

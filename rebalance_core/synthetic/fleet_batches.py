@@ -9,7 +9,7 @@ from rebalance_core.contracts.table import batch_of_columns, batch_of_rows
 from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.table_parts import PARTS, Part, PartRows
 
-ROWS_PER_BATCH = 20_000  # a piece stays together, so a batch may be larger
+ROWS_PER_BATCH = 20_000  # pieces are not split, so a batch may be larger
 
 
 def fleet_batches(
@@ -20,7 +20,7 @@ def fleet_batches(
     Args:
         plan: What to make.
         task: The number of the task, from 0 on.
-        tasks: How many there are.
+        tasks: The number of tasks.
     """
     for name, parts in PARTS.items():
         for part in parts:

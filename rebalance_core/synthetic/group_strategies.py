@@ -24,13 +24,13 @@ STRATEGIES_WITH_ROOMS: Mix[str] = (
 )
 VIRTUAL_NODES: Mix[int] = ((10, 8), (100, 2), (1, 0.5))
 ONE_ROOM_CHANCE = 0.2  # for MACHINE_ROOM: the other rooms' queues have no owner
-MOST_CONFIG_MEMBERS = 8  # a list of queues for each member is maintained by hand
+MOST_CONFIG_MEMBERS = 8  # the list of queues of each member is maintained by hand
 
 
 def strategy_text(draws: Draws, cluster: Cluster, topics: Sequence[Topic], size: int) -> str:
     """Return the text of a group's strategy.
 
-    A CONFIG group's own text has no list: each of its members brings its own, see `config_text`.
+    A CONFIG group's own text has no list, because each member brings its own; see `config_text`.
     """
     name = draws.mixed(STRATEGIES_WITH_ROOMS if cluster.rooms else STRATEGIES)
     if name == "CONSISTENT_HASH":
@@ -47,7 +47,7 @@ def strategy_text(draws: Draws, cluster: Cluster, topics: Sequence[Topic], size:
 
 
 def config_text(cluster: Cluster, topics: Sequence[Topic], at_ms: int, seat: int, size: int) -> str:
-    """Return the list of a member of a CONFIG group: every size-th queue from its own on."""
+    """Return the list of a member of a CONFIG group: every size-th queue, starting with its own."""
     queues = [
         MessageQueue(topic.name, cluster.brokers[broker].name, queue_id)
         for topic in topics

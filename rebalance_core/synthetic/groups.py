@@ -73,13 +73,13 @@ class FleetGroup:
         topics: numbers of its topics in the cluster.
         size: members on an ordinary day.
         naming: the source of client ids, see `Seats`.
-        pods: True: every start is on a new address; False: on permanent hosts.
-        batch_hour: it only runs from this hour (UTC) on, for an hour or two; None: always.
-        swing: share of `size` by which it grows by day and shrinks by night; 0: never.
-        difference: settings of some members that others lack; None: none.
+        pods: True if every start gets a new address; False for permanent hosts.
+        batch_hour: it runs for an hour or two from this hour (UTC) on; None if it always runs.
+        swing: share of `size` by which it grows by day and shrinks by night; 0 for never.
+        difference: settings that only some members have, or None.
         deploys_per_day: mean number of rolling restarts on a working day.
-        lag_ms: how far behind the newest message it reads; None: it never committed.
-        request_modes: the request modes of all its topics; empty: PULL throughout.
+        lag_ms: how far behind the newest message it reads; None if it never committed.
+        request_modes: the request modes of all its topics; empty for PULL throughout.
     """
 
     cluster: Cluster

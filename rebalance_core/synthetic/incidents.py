@@ -50,7 +50,7 @@ def deploy(life: MemberLife) -> None:
 
 
 def restart(life: MemberLife, seat: Seat) -> None:
-    """Restart a member in a deploy: a newer pod replaces a pod, a host restarts its process."""
+    """Restart a member in a deploy: a new pod replaces a pod, and a host restarts its process."""
     if seat.process is None:
         life.start(seat)
     elif life.group.pods:
@@ -62,7 +62,7 @@ def restart(life: MemberLife, seat: Seat) -> None:
 
 
 def crash(life: MemberLife) -> None:
-    """Crash a process, which mostly returns; sometimes no member is notified (EXPIRED)."""
+    """Crash a process, which usually returns; sometimes no member is notified (EXPIRED)."""
     seats = life.running()
     if not seats:
         return
@@ -74,7 +74,7 @@ def crash(life: MemberLife) -> None:
             life.after(life.draws.between(5 * SECOND_MS, 90 * SECOND_MS), life.start, seat)
         return
     life.stop(seat, events.CONSUMER_LOST, detail=events.EXPIRED)
-    if process is not None and life.draws.chance(0.5):  # frozen, and thawed later
+    if process is not None and life.draws.chance(0.5):  # frozen, and later thawed
         life.after(int(life.draws.scattered(2e3, 6e5)), thaw, life, seat, process.client_id)
     else:  # the host is gone
         life.remove_seat(seat)
@@ -96,7 +96,9 @@ def flap(life: MemberLife, seat: Seat, times: int) -> None:
 
 
 def half_open(life: MemberLife) -> None:
-    """Reconnect a client while the brokers still keep its old channel: it is listed twice."""
+    """Reconnect a client while the brokers still have its old channel, so that it is listed
+    twice.
+    """
     seats = life.running()
     if not seats:
         return
@@ -113,7 +115,7 @@ def half_open(life: MemberLife) -> None:
 
 
 def second_copy(life: MemberLife) -> None:
-    """Start the program twice under the same client id, for minutes to hours."""
+    """Run the program twice under the same client id, for minutes to hours."""
     seats = life.running()
     if seats:
         seat = life.draws.pick(seats)
@@ -136,7 +138,7 @@ def suspend(life: MemberLife) -> None:
 
 
 def subscribe(life: MemberLife) -> None:
-    """Subscribe another topic at run time and unsubscribe later; some members never do."""
+    """Subscribe to another topic at run time and unsubscribe later; some members never do."""
     topic = _other_topic(life)
     seats = life.running()
     if topic is None or not seats:
@@ -154,7 +156,7 @@ def subscribe(life: MemberLife) -> None:
 
 
 def _new_release(life: MemberLife) -> None:
-    """Draw the settings that the new program changes; mostly none."""
+    """Draw the settings that the new program changes; usually none."""
     draws, release = life.draws, life.release
     if draws.chance(NEW_VERSION_CHANCE):
         release = replace(release, version=draws.mixed(groups.CLIENT_VERSIONS))

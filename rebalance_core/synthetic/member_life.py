@@ -45,7 +45,7 @@ class MemberLife:
         self._planned = 0
 
     def at(self, at_ms: int, action: Action, *arguments: Any) -> None:
-        """Schedule an action; at equal times the first scheduled runs first."""
+        """Schedule an action; of actions at the same time, the first scheduled runs first."""
         self._planned += 1
         heappush(self._agenda, (max(at_ms, self.now_ms), self._planned, action, arguments))
 
@@ -54,7 +54,7 @@ class MemberLife:
         self.at(self.now_ms + delay_ms, action, *arguments)
 
     def run(self, until_ms: int) -> None:
-        """Play the actions scheduled before that instant."""
+        """Play the actions scheduled before the given instant."""
         while self._agenda and self._agenda[0][0] < until_ms:
             self.now_ms, _, action, arguments = heappop(self._agenda)
             action(*arguments)
@@ -99,7 +99,7 @@ class MemberLife:
 
     def join(self, seat: Seat, process: FleetProcess, detail: str | None = None) -> None:
         """Join a process with the settings of its program and its seat."""
-        if process in self._live:  # the same port by chance: the old entry leaves first
+        if process in self._live:  # the same port by chance, so the old entry leaves first
             self.tell(process, events.CONSUMER_LOST, detail="CLOSED")
         self._live.add(process)
         self._row(events.CONSUMER_JOIN, process, detail=detail, **self._own_settings(seat))

@@ -1,4 +1,4 @@
-"""Numbers of messages that a queue received by an instant: integers that never decrease.
+"""The number of messages that a queue has received by an instant, an integer that never decreases.
 
 Messages arrive at the topic's rate, more by day than by night, while the broker is up.
 """
@@ -68,10 +68,10 @@ def away_ms(cluster: Cluster, outages: Sequence[Downtime], at_ms: Longs) -> Long
 
 
 def messages(per_kilosecond: Longs, flow_ms: Longs) -> Longs:
-    """Return the number of messages in an amount of flow, below 2^63; a negative flow has none.
+    """Return the number of messages in an amount of flow, below 2^63; 0 for a negative flow.
 
     Args:
-        per_kilosecond: messages in 1,000 s of a mean hour.
+        per_kilosecond: messages per 1,000 s in an average hour.
         flow_ms: weighted milliseconds without outages.
     """
     count: Longs = per_kilosecond * np.maximum(flow_ms, 0) // (TENTHS * KILOSECOND_MS)

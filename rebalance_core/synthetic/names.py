@@ -1,4 +1,4 @@
-"""Realistic names, unique within a cluster by the number from which they are made."""
+"""Realistic names, each unique within a cluster thanks to the number that it is made from."""
 
 from rebalance_core.synthetic.draws import Draws
 

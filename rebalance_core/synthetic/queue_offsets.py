@@ -1,4 +1,4 @@
-"""Rows of queue_offsets: every queue that can be asked, at every moment of the plan."""
+"""Rows of queue_offsets: every queue that can be queried, at every moment in the plan."""
 
 from collections.abc import Iterator
 

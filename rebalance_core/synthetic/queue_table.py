@@ -1,4 +1,4 @@
-"""The queues of a topic with their message counts at any instant, as arrays."""
+"""The queues of a topic, and their message counts at any instant, as arrays."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,7 +19,7 @@ UNEVEN = 0.1  # a queue's rate is at most this share above or below its topic's
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QueueTable:
-    """All queues a topic ever had, in the order of (broker, queue id).
+    """All queues that a topic ever had, ordered by (broker, queue id).
 
     Arrays of equal length: ``broker`` (index in the cluster), ``queue_id``, ``born_ms``,
     ``per_kilosecond``.
@@ -36,8 +36,8 @@ class QueueTable:
         """Return the number of messages ever written to each queue, its max offset at that instant.
 
         Args:
-            at_ms: instants, a column per queue: of shape (queues,) or (any, queues), or (any, 1)
-                for the same instants of all.
+            at_ms: instants, with a column per queue: shape (queues,) or (any, queues), or (any, 1)
+                for the same instants in all queues.
         """
         flow = self._flow(at_ms) - self._flow(self.born_ms)
         return messages(self.per_kilosecond, flow)
@@ -55,7 +55,7 @@ class QueueTable:
 
         Args:
             at_ms: the instant.
-            readable: True: those consumers read; False: those that are written or read.
+            readable: True for queues that consumers read; False for those that are written or read.
         """
         configs = self.topic.configs(at_ms)
         limits = np.zeros(len(self.cluster.brokers), np.int64)

@@ -13,15 +13,17 @@ from rebalance_core.model.request_mode import PULL_MODE, RequestMode
 from rebalance_core.model.times import DAY_MS, HOUR_MS
 from rebalance_core.synthetic.draws import Draws, Mix
 
-PROXY_CHANCE = 0.03  # of push groups of 5.x
-POP_CHANCE = 0.5  # of groups that ask the brokers
+PROXY_CHANCE = 0.03  # share of push groups on 5.x
+POP_CHANCE = 0.5  # share of groups that ask the brokers
 SHARE_QUEUE_NUM: Mix[int] = ((-1, 6), (0, 1), (1, 2), (2, 1))
-SWITCH_CHANCE = 0.4  # of groups that pop: their mode is set during the trace
-BACK_CHANCE = 0.3  # of those: it is reset some hours later
+SWITCH_CHANCE = 0.4  # share of groups that pop; their mode is set during the trace
+BACK_CHANCE = 0.3  # share of those; it is reset some hours later
 FIRST_DAYS_MS = 3 * DAY_MS
 
 QueueModes = tuple[tuple[int, RequestMode], ...]
-"""When each request mode is set for all topics of a group, in milliseconds from the start."""
+"""The times in milliseconds from the start at which request modes are set for all topics of a
+group.
+"""
 
 
 def behind_proxy(draws: Draws, settings: GroupSettings) -> GroupSettings:

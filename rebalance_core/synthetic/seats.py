@@ -18,7 +18,7 @@ CONTAINER_PID = 1
 
 @dataclass(frozen=True, slots=True)
 class FleetProcess:
-    """A started consumer as the brokers see it."""
+    """A running consumer as the brokers see it."""
 
     client_id: str
     channel_id: str
@@ -37,7 +37,7 @@ class Seat:
 
 @dataclass(slots=True)
 class Seats:
-    """Seats of a group and the processes in them.
+    """A group's seats and the processes in them.
 
     ``addresses`` are those in use; the caller that removes a seat removes its address.
     """
@@ -62,7 +62,7 @@ class Seats:
         return Seat(number, address, min(at_ms, self.start_ms) - uptime)
 
     def new_process(self, seat: Seat, at_ms: int) -> FleetProcess:
-        """Return the process of a start in this seat.
+        """Return the process started in this seat.
 
         Clustering clients without an instance name are ``ip@pid#nanotime``: new at each start. With
         an instance name (`BY_INSTANCE`: a wrapper that sets it to the pid or to a name) they return

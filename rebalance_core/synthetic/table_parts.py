@@ -58,4 +58,4 @@ PARTS: dict[str, tuple[Part, ...]] = {
     ),
     "committed_offsets": (Part(_groups, committed_offsets.committed_offsets),),
 }
-"""By input table; an entity's rows depend only on the plan and its number."""
+"""The parts by input table; an entity's rows depend only on the plan and its number."""

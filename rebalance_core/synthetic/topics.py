@@ -37,7 +37,7 @@ POPULARITY = 0.9  # exponent: the topic of rank r is chosen with weight 1 / (r +
 SILENT_CHANCE = 0.05
 BUSIEST_PER_SECOND = 900.0
 RATE_EXPONENT = 1.1
-MOST_PER_KILOSECOND = 2_000_000  # of a queue; in 64 bits its count lasts for ten years and more
+MOST_PER_KILOSECOND = 2_000_000  # per queue; a 64-bit count then lasts for more than ten years
 AGE_MS = (6.0 * HOUR_MS, 700.0 * DAY_MS)
 
 
@@ -58,8 +58,8 @@ class TopicConfig:
 class Topic:
     """A topic with its whole history, oldest first.
 
-    ``born_ms`` is the arrival of its first messages; before the trace for all but the late topics.
-    ``per_kilosecond`` counts the messages of a queue in 1,000 s of an average hour.
+    ``born_ms`` is the arrival of its first messages; before the trace except for late topics.
+    ``per_kilosecond`` is the number of messages per queue and 1,000 s in an average hour.
     """
 
     name: str
@@ -156,7 +156,7 @@ def _first_configs(
 def _late_broker_config(
     draws: Draws, plan: FleetPlan, cluster: Cluster, history: list[TopicConfig]
 ) -> list[TopicConfig]:
-    """Return the configurations of some topics on a broker that is added to the cluster."""
+    """Return the configurations of some topics on a broker added to the cluster."""
     last = len(cluster.brokers) - 1
     since_ms = cluster.brokers[last].since_ms
     later_ms = since_ms + draws.between(MINUTE_MS, 2 * HOUR_MS)
@@ -169,7 +169,7 @@ def _late_broker_config(
 def _changes(
     plan: FleetPlan, cluster: Cluster, number: int, day: int, history: list[TopicConfig]
 ) -> list[TopicConfig]:
-    """Draw operators' changes to the topic on a day; mostly none."""
+    """Draw the changes that operators make to the topic on a day; usually none."""
     draws = Draws(plan.seed, "topic-changes", cluster.number, number, day)
     if not draws.chance(CHANGES_PER_DAY):
         return []
@@ -187,7 +187,7 @@ def _changes(
         leaving = replace(now[max(now)], at_ms=at_ms, perm=READ_ONLY)
         return [leaving, replace(leaving, at_ms=at_ms + 30 * MINUTE_MS, read=0, write=0)]
     if kind == "FEWER_QUEUES" and any_one.read > 1:
-        # First nothing is written any more, then nothing is read.
+        # First, writing stops; then reading.
         half = [replace(c, at_ms=at_ms, write=max(1, c.write // 2)) for c in now.values()]
         later = [replace(c, at_ms=at_ms + 30 * MINUTE_MS, read=c.write) for c in half]
         return half + later
