@@ -1,4 +1,4 @@
-"""Every table, declared once: columns, types, which may be null, units, meanings, keys.
+"""Every table, declared once: columns, types, nullability, units, meanings and keys.
 
 Schemas, row checks and docs/data-dictionary.md derive from these declarations. Begin with `table`,
 then `ledger`. May import `model`, and pyarrow for Arrow schemas.
@@ -48,7 +48,7 @@ COLLECTED_TABLES: dict[str, Table] = (
     | {REJECTED.name: REJECTED}
     | FINDING_TABLES
 )
-"""Tables of what a collection's files state."""
+"""Tables of the facts stated in a collection's files."""
 
 INGESTED_TABLES: dict[str, Table] = COLLECTED_TABLES | PROGRESS_TABLES
 """Everything `ingest` writes."""

@@ -7,7 +7,7 @@ from rebalance_core.model.verdicts import RunVerdict
 
 
 class AuditRecord(TypedDict):
-    """The verdict, and counts: of findings by rule and severity, accepted ones apart.
+    """The verdict, and the counts of findings by rule and severity, with accepted ones separate.
 
     ``night_ms``: when the audited night began; ``logged_ms``: when the brokers' logs end.
     """

@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 
 def bundled(kind: str) -> dict[str, Traversable]:
-    """Return the bundled files of a kind by name, ``.toml`` left out; in order.
+    """Return the bundled files of a kind by name, without ``.toml``, in order.
 
     Args:
         kind: a folder of ``rebalance_core/bundled``: scenarios, rollouts or producers.
     """
-    from importlib.resources import files  # takes a while, and --help needs none
+    from importlib.resources import files  # slow, and not needed for --help
 
     entries = (files("rebalance_core") / "bundled" / kind).iterdir()
     return {

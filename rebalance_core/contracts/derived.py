@@ -1,7 +1,7 @@
 """Columns derived from other columns of their row: declared once and computed by both engines.
 
 `replay` computes them from the values of a row, `kernels` from Arrow arrays. Declarations are sent
-to Spark's tasks, so both are functions of a module. A column whose null has its own meaning is not
+to Spark's tasks, so both are module-level functions. A column whose null has its own meaning is not
 derived.
 """
 
@@ -31,7 +31,7 @@ class Derived:
 
 
 def ratio(above: str, below: str) -> Derived:
-    """Return the derivation of a quotient: null where ``below`` is null or 0.
+    """Return the derivation of a quotient, which is null where ``below`` is null or 0.
 
     >>> ratio("moved", "minimum_moves").value(3, 2), ratio("moved", "minimum_moves").value(3, 0)
     (1.5, None)
@@ -52,7 +52,7 @@ def _quotients(above: pa.Array, below: pa.Array) -> pa.Array:
 
 
 def none_of(*counts: str) -> Derived:
-    """Return the derivation of a flag that is true where all these counts are 0.
+    """Return the derivation of a flag that is true if all these counts are 0.
 
     >>> none_of("queues", "shared_queues").value(0, 1)
     False

@@ -69,7 +69,7 @@ def data_dictionary() -> str:
 
 
 def _shared_columns() -> tuple[Column, ...]:
-    """Return the columns that many tables declare alike: one for each name, the most frequent."""
+    """Return the columns that many tables declare alike: for each name, the most frequent one."""
     tables = [table for _, tables in SECTIONS for table in tables.values()]
     declared = Counter(column for table in tables for column in table.columns)
     by_name: dict[str, Column] = {}
@@ -89,7 +89,9 @@ def _rows_of(
     shared: frozenset[Column] = frozenset(),
     key: frozenset[str] = frozenset(),
 ) -> list[str]:
-    """Return the columns in order, a run of those in `shared`, or of equal meaning, in a row."""
+    """Return the columns in order, with consecutive ones from `shared`, or of equal meaning, in one
+    row.
+    """
     lines = ["| column | type | meaning |", "|---|---|---|"]
     for cells, run in groupby(columns, lambda column: _cell(column, shared)):
         names = (f"`{column.name}`" for column in run)
@@ -99,7 +101,7 @@ def _rows_of(
 
 
 def _cell(column: Column, shared: frozenset[Column]) -> str:
-    """Return the cells of type and meaning; empty for a column that is described elsewhere."""
+    """Return the cells for type and meaning; empty for a column that is described elsewhere."""
     if column in shared:
         return "|"
     kind = column.type + ("?" if column.nullable else "")

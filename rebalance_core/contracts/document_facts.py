@@ -1,4 +1,4 @@
-"""Declarations of the facts that stores and dumps state, and of those that `ingest` concludes."""
+"""Declarations of the facts that stores and dumps state, and of those that `ingest` infers."""
 
 from dataclasses import replace
 
@@ -262,7 +262,7 @@ CONCLUDED = (
 
 
 def _markable(fact: DocumentFact) -> DocumentFact:
-    """Return the fact of an output that may be marked, as rows may be missing."""
+    """Return the fact about an output that may be marked because rows may be missing."""
     if any(field.name == "partial" for field in fact.fields):
         return fact
     return replace(fact, fields=(*fact.fields, *fields("partial?: bool")))
@@ -419,7 +419,8 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
         "member",
     ),
 }
-"""Kinds of evidence by the code that reads them; a union of all kinds would slow mypy by minutes.
+"""Kinds of evidence by the code that reads them; a union of all kinds would slow mypy down by
+minutes.
 """
 
 FACT_SUBJECTS: dict[str, tuple[str, ...]] = {
@@ -461,6 +462,6 @@ FACT_SUBJECTS: dict[str, tuple[str, ...]] = {
         "queue_progress",
     ),
 }
-"""The same for facts whose subject is not resolved yet: those that date the file and its clock, and
-those that describe an output as a whole.
+"""The same for facts whose subject is not yet resolved: those that date the file and its clock, and
+those about an output as a whole.
 """

@@ -1,4 +1,4 @@
-"""Declarations of facts: the kinds of ``observed_facts``, and the facts that log lines state."""
+"""Declarations of facts: the kinds of ``observed_facts``, and the facts in log lines."""
 
 import re
 from collections.abc import Iterable
@@ -15,11 +15,11 @@ PROXY = "proxy.log"
 """The logs that are read."""
 
 LOG_FOLDER, PROCESS_ID = "log", "pid"
-"""Details of a row that comes from a client's log: the log's folder, and the process (5.1+)."""
+"""Details of a row from a client's log: the log's folder, and the process (5.1+)."""
 
 EPISODE_MS = 300_000
-"""Refusals, drops or failures of one object that are further apart become separate rows; a kind may
-set its own value.
+"""Refusals, drops or failures of an object that are further apart than this become separate rows; a
+kind may set its own value.
 """
 
 ONE_ROW, EPISODES, MOMENTS = "one row", "episodes", "moments"
@@ -33,8 +33,8 @@ class Field:
 
     Attributes:
         name: its name.
-        type: its Python type; ``NameValues`` stands for the values of the kind of that name.
-        optional: a fact may lack it.
+        type: its Python type; ``NameValues`` stands for the values of the kind ``name``.
+        optional: whether a fact may lack it.
         note: a remark.
     """
 
@@ -48,7 +48,7 @@ class Field:
 
 
 def fields(text: str) -> tuple[Field, ...]:
-    """Declare fields: ``name[?][: type] [(note)]``, with commas between; ``?``: it may lack.
+    """Declare comma-separated fields: ``name[?][: type] [(note)]``; ``?`` marks an optional one.
 
     >>> [str(field) for field in fields("rows: int, proxy? (if one was asked, and how)")]
     ['rows', 'proxy (if one was asked, and how)']
@@ -56,7 +56,7 @@ def fields(text: str) -> tuple[Field, ...]:
     'dict[str, int] | None'
 
     Raises:
-        ValueError: the text is none.
+        ValueError: the text does not declare fields.
     """
     declared, end = [], 0
     for match in _FIELD.finditer(text):
@@ -88,8 +88,9 @@ class FactKind:
         details: the fields of ``details``; an unknown field of a row is empty.
         about: which of topic, broker_name, queue_id and client_id no row of the kind lacks.
         repeated: ONE_ROW, EPISODES or MOMENTS.
-        window_ms: ``times`` counts windows of this length that have a statement; not of MOMENTS.
-        apart_ms: for EPISODES, statements further apart are two.
+        window_ms: ``times`` counts windows of this length that have a statement; unused for
+            MOMENTS.
+        apart_ms: for EPISODES, statements further apart are separate.
     """
 
     name: str
@@ -112,7 +113,7 @@ class Thinning:
     """How a large job thins out statements with the same fields: it keeps the first.
 
     Attributes:
-        window_ms: in each window of this length; None: in the whole collection.
+        window_ms: the first in each window of this length; None for the whole collection.
         per_place: separately for each broker, client or name server.
     """
 
@@ -127,22 +128,22 @@ ONE_A_PLACE = Thinning(None)
 
 @dataclass(frozen=True, slots=True)
 class LogFact:
-    """A kind of fact that lines of a log state; its templates are in `ingest.parse`.
+    """A kind of fact that log lines state; its templates are in `ingest.parse`.
 
     Attributes:
         kind: its name in the templates.
         log: BROKER, LOCK, NAME_SERVER, CLIENT or PROXY.
         part: CLUSTER, GROUP, TOPIC or COMMIT.
         meaning: what it states.
-        fields: its fields, beside `PROCESS_ID`.
-        thinning: what a large job keeps of its statements; None: all.
-        with_pid: it carries `PROCESS_ID`, as all runs of a client append to one file.
-        of_slaves: it is on the table of consumers of the process that logs it, a slave's too;
-            anything else that a slave logs is not used, but for `of_replicas`.
-        of_replicas: it is on the queues of the broker, whichever of its replicas logs it.
-        facts_only: `observed_facts` alone is made of it; it shows neither when a log begins and
-            ends, nor that there was a group.
-        rows: the kinds of ``observed_facts`` that it becomes; their details are fields of it, or
+        fields: its fields, besides `PROCESS_ID`.
+        thinning: the statements that a large job keeps; None for all.
+        with_pid: it carries `PROCESS_ID`, because all runs of a client append to one file.
+        of_slaves: it is about the table of consumers of the process that logs it, even a slave;
+            nothing else from a slave's log is used, except for `of_replicas`.
+        of_replicas: it is about the broker's queues, whichever replica logs it.
+        facts_only: only `observed_facts` uses it; it shows neither when a log begins and ends, nor
+            that a group existed.
+        rows: the kinds of ``observed_facts`` that it becomes; their details are its fields, or
             `LOG_FOLDER`.
     """
 
@@ -172,7 +173,7 @@ class LogFact:
 
 @dataclass(frozen=True, slots=True)
 class DocumentFact:
-    """A kind of fact that stores or dumps state, or that `ingest` concludes.
+    """A kind of fact that stores or dumps state, or that `ingest` infers.
 
     Attributes:
         kind: its name.
@@ -201,15 +202,15 @@ def trouble(
     """Declare refusals, drops or failures that only `observed_facts` has, as episodes.
 
     Args:
-        kind: as in `LogFact`; so are log, part and fields.
+        kind: as in `LogFact`, as are log, part and fields.
         log: the log that states it.
         part: CLUSTER or GROUP.
         fields: the fields of the fact.
         row: the kind of ``observed_facts``.
         meaning: what that kind states; its ``times`` counts the windows of `thinning`.
-        thinning: as in `LogFact`; so is with_pid.
+        thinning: as in `LogFact`, as is with_pid.
         with_pid: it carries `PROCESS_ID`.
-        about: as in `FactKind`; so is details.
+        about: as in `FactKind`, as is details.
         details: fields of the fact, or `LOG_FOLDER`.
     """
     window_ms = thinning.window_ms or SECOND_MS

@@ -1,4 +1,4 @@
-"""The tables of `history`: nightly audits, put together."""
+"""The tables of `history`: nightly audits, combined."""
 
 from collections.abc import Mapping
 from typing import Any, Final, Literal
@@ -28,8 +28,9 @@ FINDING_STATES: tuple[FindingState, ...] = (
     SNOOZED,
 )
 """The state of a finding in the last night of its cluster: first seen, seen before, seen again
-after it had ended, ended as the night shows, checked and absent, not checked, accepted, accepted
-until a date."""
+after it had ended, shown by the night to have ended, checked and absent, not checked, accepted,
+accepted until a date.
+"""
 OVER: tuple[FindingState, ...] = (HEALED, GONE)
 
 OF_GROUP: Final = "GROUP"

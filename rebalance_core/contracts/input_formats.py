@@ -4,7 +4,7 @@ FORMATS = {".jsonl": "json", ".json": "json", ".csv": "csv", ".parquet": "parque
 
 
 def format_of(name: str) -> str | None:
-    """Return the format that a file's or folder's name shows, None if it shows none.
+    """Return the format shown by a file's or folder's name, or None if it shows none.
 
     >>> format_of("cluster_events.jsonl.gz"), format_of("cluster_events")
     ('json', None)

@@ -60,7 +60,7 @@ NEEDED = {
     "read_queue_nums": (events.TOPIC_CONFIG,),
     "detail": (events.REQUEST_MODE, events.NOTICES),
 }
-"""Columns of cluster_events that some event types need."""
+"""Columns of cluster_events that are required for some event types."""
 
 CONSUMER_GROUPS = Table(
     "consumer_groups",

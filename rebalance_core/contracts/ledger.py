@@ -1,4 +1,4 @@
-"""The tables a simulation and an audit write."""
+"""The tables that a simulation and an audit write."""
 
 import hashlib
 import json
@@ -111,9 +111,10 @@ def fingerprint_of(finding: Mapping[str, Any], about: str) -> str:
 
 
 def by_cause(findings: Iterable[tuple[str | None, str | None]]) -> list[list[int]]:
-    """Return the positions of findings, each cause followed by what it caused, by their first.
+    """Return lists of positions of findings, each a cause followed by what it caused, ordered by
+    first position.
 
-    A finding whose cause is not among them begins a list of its own.
+    A finding whose cause is missing starts a list of its own.
 
     Args:
         findings: the fingerprint of each, and what it is caused by.

@@ -1,4 +1,4 @@
-"""Declarations of the facts that lines of logs state."""
+"""Declarations of the facts that log lines state."""
 
 from dataclasses import replace
 
@@ -380,7 +380,7 @@ LOCK_LOG = (
                 "LOCK_REFUSED",
                 "client_id asked for an order lock that another client has",
                 EPISODES,
-                apart_ms=BROKER_LOCK_LIFE_MS,  # it asks in every pass, or more often
+                apart_ms=BROKER_LOCK_LIFE_MS,  # it asks at least once per pass
                 about=(*QUEUE, "client_id"),
                 details=fields("owner"),
             ),
@@ -790,7 +790,7 @@ CLIENT_LOG = (
 )  # fmt: skip
 
 
-# Facts on POP that broker.log, pop.log and rocketmq_client.log state (rocketmq.md §14).
+# Facts about POP in broker.log, pop.log and rocketmq_client.log (rocketmq.md §14).
 POP_FACTS = (
     trouble(
         "no_assignment", BROKER, GROUP,

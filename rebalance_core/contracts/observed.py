@@ -78,13 +78,13 @@ OBSERVED_FACTS = Table(
 
 ROLES = ("BROKER", "NAME_SERVER", "PROXY", "CLIENT", "ADMIN")
 FROM_START = "begins with the start of the broker"
-"""Note on a broker's log: there is nothing to cover before this time."""
+"""Note on a broker's log: there was nothing to cover before this time."""
 CLOCK_UNSURE = "its clock differs from others, and no evidence shows which is right"
 NAME_ALONE = "no other file dates its contents: only its name shows when it was made"
 LINES_REFUSED = "some of its lines were refused"
-"""Note on a broker's log: missing entries may exist there."""
+"""Note on a broker's log: it may have had entries that are missing."""
 STEADY = "has a line every few seconds"
-"""Note on a name server's log that was cut off where it ends; otherwise it would continue."""
+"""Note on a name server's log that was cut off at its end; otherwise it would continue."""
 
 COVERAGE = Table(
     "coverage",
@@ -354,7 +354,8 @@ _OTHER_KINDS = (
 )
 
 FACT_KINDS = fact_kinds(_OTHER_KINDS, LOG_FACTS.values())
-"""The kinds of `OBSERVED_FACTS`: of stores, dumps and the collection, then those of `LOG_FACTS`.
+"""The kinds of `OBSERVED_FACTS`: those from stores, dumps and the collection, then those of
+`LOG_FACTS`.
 
 Refusals, drops and failures more than `EPISODE_MS` apart are separate rows; so are the statements
 of each dump. Anything else is one row.

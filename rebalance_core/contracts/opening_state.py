@@ -1,4 +1,4 @@
-"""The tables from which a later `ingest` or `audit` begins: what files of a collection stated."""
+"""The tables from which a later `ingest` or `audit` begins: the facts from a collection's files."""
 
 from typing import Final
 

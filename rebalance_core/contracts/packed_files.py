@@ -1,4 +1,4 @@
-"""Compressed files, and a file that cannot be read to its end, in words."""
+"""Compressed files, and messages about files that cannot be read to their end."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ CODECS = {
     ".snappy": "snappy",
     ".deflate": "deflate",
 }
-"""Hadoop's codecs, by the suffix that chooses them."""
+"""Hadoop's codecs, by the suffix that selects them."""
 
 
 MAGIC = {".gz": b"\x1f\x8b", ".bz2": b"BZh"}
-"""First bytes: RFC 1952; bzip2. Hadoop reads an empty .gz, and an invalid .bz2, as no rows."""
+"""First bytes: RFC 1952; bzip2. Hadoop reads no rows from an empty .gz or an invalid .bz2."""
 
 
 # Spark's error condition FAILED_READ_FILE, with any sub-condition; 3.5 has no name for it.
@@ -34,7 +34,7 @@ _END = re.compile(r"EOFException|unexpected end of", re.IGNORECASE)
 
 
 def wrong_head(name: str, head: bytes) -> str | None:
-    """Return what a packed file's first bytes show to be wrong; None: they show nothing.
+    """Return the fault that a packed file's first bytes show, or None if they show none.
 
     >>> wrong_head("a.csv.gz", b""), wrong_head("a.csv.gz", b"cluster,"), wrong_head("a.csv", b"")
     ('truncated gzip', 'not a gzip', None)
@@ -47,7 +47,7 @@ def wrong_head(name: str, head: bytes) -> str | None:
 
 
 def unreadable_file(text: str) -> str | None:
-    """Return a line on the file that an exception of Spark is about; None if it is about none."""
+    """Return a line about the file that a Spark exception concerns, or None if it concerns none."""
     match = _FILE.search(text)
     if match is None:
         return None

@@ -1,4 +1,4 @@
-"""Paths and URIs: which of them are of this machine, and what they name."""
+"""Paths and URIs: which ones are on this machine, and what they name."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def local_path(location: str) -> Path:
 
 
 def is_utf8(path: str | Path) -> bool:
-    """Return False for a name whose bytes Python could not decode: no table can hold it."""
+    """Return False for a name whose bytes Python could not decode, which no table can hold."""
     try:
         str(path).encode()
     except UnicodeEncodeError:
@@ -52,7 +52,8 @@ def without_user(text: str) -> str:
 
 
 def special_file(mode: int) -> str | None:
-    """Return what a file is that may have no end or no bytes; None: a plain file or a folder.
+    """Return the kind of a file that may have no end or no bytes; None for a plain file or a
+    folder.
 
     Args:
         mode: Its ``st_mode``.
@@ -67,10 +68,10 @@ def special_file(mode: int) -> str | None:
 
 
 def refuse_no_folder(option: str, folder: Path) -> None:
-    """Raise `InputRefused` unless a folder is there that this user may list.
+    """Raise `InputRefused` unless the folder exists and this user may list it.
 
     Args:
-        option: whose value it is, for the message.
+        option: the option whose value it is, for the message.
         folder: a local path.
     """
     try:

@@ -47,7 +47,7 @@ _VARIANT = columns(
 
 
 def _of_variant(text: str, **allowed: Sequence[str]) -> tuple[Column, ...]:
-    """Return the columns of a table on groups under each variant."""
+    """Return the columns of a table about groups under each variant."""
     return _VARIANT + columns(text, **allowed)
 
 
@@ -200,7 +200,7 @@ EXPECTED_FIGURES = (
     "left_unread",
     "late_s",
 )
-"""What ``[[expect]]`` tables limit."""
+"""The figures that ``[[expect]]`` tables limit."""
 KEPT, BROKEN = "KEPT", "BROKEN"
 EXPECTATION_VERDICTS = (KEPT, BROKEN, UNKNOWN)
 
@@ -225,7 +225,7 @@ EXPECTATIONS = Table(
 )
 
 LOST_OBJECTS = ("broker", "master", "host", "zone", "member")
-"""Values of ``each`` of an edit: a scenario for each object that may be lost."""
+"""Values of ``each`` in an edit, which makes a scenario for each object that may be lost."""
 
 LOSSES = Table(
     "losses",

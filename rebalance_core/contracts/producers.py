@@ -1,11 +1,11 @@
-"""The tables of producers, and the words they hold."""
+"""The tables of producers, and the words in them."""
 
 from rebalance_core.contracts.planning import QUEUE_RATES
 from rebalance_core.contracts.table import QUEUE_KEY, Table, columns
 
 SEND_OK = "SEND_OK"
 STORED = (SEND_OK, "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")
-"""SendStatus: the broker answered and has the message."""
+"""The values of SendStatus with which the broker answered and has the message."""
 CONNECT_FAILED, SEND_FAILED, TIMEOUT, BROKER_ERROR, NO_ADDRESS, INTERRUPTED = FAILED = (
     "CONNECT_FAILED",
     "SEND_FAILED",
@@ -20,7 +20,7 @@ MQBrokerException, MQClientException (the client has no address of the broker), 
 SEND_STATUSES = (*STORED, *FAILED)
 
 BY_LATENCY, BY_FAILURE = ISOLATION_REASONS = ("LATENCY", "FAILURE")
-"""Only slow results, or slow results with a failed one among them."""
+"""Only slow results, or slow results including a failed one."""
 
 
 SEND_RESULTS = Table(
@@ -42,7 +42,7 @@ SEND_RESULTS = Table(
 )
 
 PRODUCER_INPUT_TABLES = {SEND_RESULTS.name: SEND_RESULTS}
-"""What `producers` reads, besides ``cluster_events`` for the names of the brokers."""
+"""What `producers` reads, besides ``cluster_events`` for the brokers' names."""
 
 _PRODUCER = columns(
     """

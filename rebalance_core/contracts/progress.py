@@ -1,4 +1,4 @@
-"""The table of how far each group has read each queue."""
+"""The table that shows how far each group has read each queue."""
 
 from dataclasses import replace
 from typing import Final
@@ -22,7 +22,7 @@ PROGRESS_REASONS = {
     LITE_TOPIC: "the topic is of type LITE: clients commit on the lite topics inside it, so "
     "nothing shows what is unread",
 }
-"""Why a figure of `queue_progress` is unknown or only a bound."""
+"""Why a figure in `queue_progress` is unknown or only a bound."""
 
 _PROGRESS = """
     cluster STRING the RocketMQ cluster

@@ -1,6 +1,4 @@
-"""What published tables have besides the columns of a run's own: which run and night they are
-of.
-"""
+"""What published tables have besides the columns of a run's own tables: the run and its night."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime
@@ -39,8 +37,9 @@ RUNS = Table(
 )
 
 CURRENT = "current_"
-"""The prefix of views: each has the rows of a published table whose run no later run replaces, and
-`moments` as TIMESTAMP."""
+"""The prefix of views: each has the rows of a published table from runs that no later run replaces,
+and `moments` as TIMESTAMP.
+"""
 
 DURATIONS = frozenset(
     {
@@ -81,10 +80,10 @@ def moments(names: Iterable[str]) -> Mapping[str, str]:
 
 
 def night_of(record: Mapping[str, Any]) -> date:
-    """Return the night of a run, by its record.
+    """Return the night of a run, according to its record.
 
     Args:
-        record: ``_run.json``; without a period the day on which it was made.
+        record: ``_run.json``; without a period, the day on which it was made counts.
 
     >>> night_of({"started_at": "2026-11-29T02:00:00+00:00", "period_to_ms": 1795910400000})
     datetime.date(2026, 11, 28)

@@ -1,10 +1,10 @@
-"""Columns that rows of several tables have: what a function reads that takes any of them."""
+"""Columns common to rows of several tables, for functions that accept rows of any of them."""
 
 from typing import TypedDict
 
 
 class NamesQueue(TypedDict):
-    """The queue that a row is about."""
+    """The queue that a row concerns."""
 
     topic: str
     broker_name: str
@@ -12,14 +12,14 @@ class NamesQueue(TypedDict):
 
 
 class Covers(TypedDict):
-    """The epochs over which a row holds."""
+    """The epochs to which a row applies."""
 
     from_epoch: int
     to_epoch: int | None
 
 
 class Stretch(Covers):
-    """The same with the time."""
+    """The same, with the time."""
 
     from_ms: int
     to_ms: int | None

@@ -51,11 +51,11 @@ MADE_LATER = {
     "findings": ("cluster", "fingerprint", "caused_by"),
     "group_verdicts": ("cluster",),
 }
-"""Columns that are filled in last; rows have a type before that, too."""
+"""Columns that are filled in last; rows also have a type before that."""
 PUT_TOGETHER = ("cluster_events", "consumer_groups")
 """Tables whose rows `ingest` combines from several files, without columns that no file has."""
 LINE = 100
-"""Columns of a line: as wide as the formatter allows."""
+"""Maximum line length, as allowed by the formatter."""
 
 
 def row_types() -> str:
@@ -111,7 +111,7 @@ def _class(name: str, table: Table) -> str:
 
 
 def _columns_of(table: Table) -> Iterator[str]:
-    """Yield the classes of rows in the making; fixed words are checked once a row is whole."""
+    """Yield the classes of incomplete rows; fixed words are checked once a row is complete."""
     name = _name(table.name).removesuffix("Row")
     required = [replace(column, nullable=False, allowed=()) for column in table.columns]
     words = f"What is known so far about a row of `{table.name}`."
@@ -170,7 +170,7 @@ def _words(name: str) -> str:
 
 
 def _fact(kind: FactKind) -> str:
-    """Return the class of the rows of a kind, and that of their details."""
+    """Return the class of the rows of a kind and the class of their details."""
     name = _words(kind.name)
     lines = [*_details(name + "Details", kind), "", ""] if kind.details else []
     lines += [f"class {name}Fact(Fact):", f'    """A row of {kind.name}."""', ""]

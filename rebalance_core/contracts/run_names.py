@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 STATE = "state"
-"""Folder in a run with the opening state of a later run: the input tables that a simulation used,
-or the facts that an ingest's or audit's files stated."""
+"""Folder in a run's output with the opening state for a later run: the input tables that a
+simulation used, or the facts in the files of an ingest or audit.
+"""
 
 
 INGESTED = "ingested"
-"""Folder with the input tables that an audit made from its collection."""
+"""Folder with the input tables made by an audit from its collection."""
 
 
 STATE_FOLDERS = (STATE, INGESTED)
@@ -18,11 +19,11 @@ RUN_NAME = "_run.json"  # written last, by the job: a folder without it is not a
 
 
 LOCK_NAME = "_lock.json"
-"""Marks a run in progress; if `RUN_NAME` is missing beside it, a run may have died there."""
+"""Marks a run in progress; without `RUN_NAME` beside it, the run may have died."""
 
 
 ATTEMPTS = "_attempts"
-"""Folder in the output for the files of tasks, removed when a run ends."""
+"""Folder in the output for the tasks' files, removed when a run ends."""
 
 
 STATUS_OK = "OK"

@@ -1,6 +1,7 @@
-"""Settings files of operators, read in one way: plain, UTF-8, TOML within limits.
+"""Operators' settings files, all read in the same way: plain UTF-8 files with TOML within limits.
 
-That is ``--config``, ``collection.toml``, scenarios, searches, models, accepted findings, owners.
+These are ``--config``, ``collection.toml``, scenarios, searches, models, accepted findings and
+owners.
 """
 
 import re
@@ -15,7 +16,7 @@ from rebalance_core.model.errors import RebalanceError, UsageError, did_you_mean
 MOST_BYTES = 16 * 1024**2
 """A file of 100,000 accepted findings has 15 MB."""
 MOST_DEEP = 100
-"""The maximum nesting of tables and arrays; our settings have at most four levels."""
+"""The maximum nesting of tables and arrays; this program's settings have at most four levels."""
 _LONGS = range(-(2**63), 2**63)
 """TOML 1.0: integers are 64 bits, signed."""
 
@@ -25,12 +26,13 @@ def read_settings_text(path: Path, refused: type[RebalanceError] = UsageError) -
 
     Args:
         path: Its path; a pipe or device is refused before it is opened.
-        refused: The error type, which depends on whether the file comes from the caller or an
-            input.
+        refused: The type of error to raise, which depends on whether the file comes from the caller
+            or an input.
 
     Raises:
         FileNotFoundError: The file does not exist.
-        RebalanceError: As `refused`; the file cannot be read, is too large, or is not UTF-8.
+        RebalanceError: Of type `refused`, if the file cannot be read, is too large, or is not
+            UTF-8.
     """
     try:
         status = path.stat()
@@ -57,12 +59,12 @@ def settings_text(read: bytes, path: str, refused: type[RebalanceError] = UsageE
     """Return the text of a settings file, without a byte order mark.
 
     Args:
-        read: Its first bytes, more than `MOST_BYTES` if there are more.
+        read: Its first bytes, more than `MOST_BYTES` of them if it has more.
         path: Its path, for the message.
         refused: See `read_settings_text`.
 
     Raises:
-        RebalanceError: As `refused`; it is too large, or is not UTF-8.
+        RebalanceError: Of type `refused`, if it is too large or is not UTF-8.
     """
     if len(read) > MOST_BYTES:
         raise refused(
@@ -78,7 +80,7 @@ def option_text(option: str, path: str) -> str:
     """Return the text of the settings file that an option names.
 
     Raises:
-        UsageError: It names the option; see `read_settings_text`.
+        UsageError: As in `read_settings_text`; the message names the option.
     """
     try:
         return read_settings_text(Path(path))
@@ -92,7 +94,8 @@ def named_text(path: Path, kind: str) -> str:
     """Return the text of a file, or of a bundled file named without folder and suffix.
 
     Raises:
-        UsageError: The file does not exist (with the nearest name), or as in `read_settings_text`.
+        UsageError: The file does not exist (the message has the closest name), or as in
+            `read_settings_text`.
     """
     examples = bundled(kind)
     try:
@@ -118,10 +121,10 @@ def toml_document(
         refused: The error; see `read_settings_text`.
 
     Raises:
-        RebalanceError: As `refused`; the text is no TOML, nested deeper than `MOST_DEEP`, or has a
-            number of more than 64 bits.
+        RebalanceError: Of type `refused`, if the text is not TOML, is nested deeper than
+            `MOST_DEEP`, or has a number of more than 64 bits.
     """
-    if _DEEP_KEY.search(text) is not None:  # tomllib's cost is quadratic in the number of its parts
+    if _DEEP_KEY.search(text) is not None:  # tomllib's cost is quadratic in a key's parts
         raise refused(f"{where}: {_TOO_DEEP}")
     try:
         document = tomllib.loads(text)
@@ -142,7 +145,7 @@ def toml_document(
 def toml_value(text: str) -> Any:
     """Parse text as a TOML value; text that is not valid TOML is a string.
 
-    So quotes, which shells take away, may be missing. Limits as of `toml_document`.
+    Quotes, which shells strip, may therefore be missing. The limits are those of `toml_document`.
 
     >>> toml_value("7"), toml_value("true"), toml_value("fail")
     (7, True, 'fail')

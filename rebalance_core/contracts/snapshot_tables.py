@@ -1,4 +1,4 @@
-"""The rows that an audit reads about a group and about a whole cluster: tables as written, and data
+"""The rows that an audit reads about a group or a whole cluster: tables as written, and data
 derived from them.
 """
 
@@ -54,7 +54,7 @@ GROUP_TABLES: dict[str, Table] = {
         SNAPSHOT_PROGRESS,
     )
 }
-"""Tables by name, with the rows that name the group; of `cluster_events`, its own events."""
+"""Tables by name, with the rows that name the group; from `cluster_events`, only its own events."""
 
 
 SPANS = Table(
@@ -85,7 +85,7 @@ NEWEST_DUMPS = Table(
 
 
 def _events(name: str, meaning: str, kinds: tuple[str, ...], *only: str) -> Table:
-    """Return the rows of these types; ``only``: some of the columns, in their order."""
+    """Return the rows of these types; ``only`` limits the columns, which keep their order."""
     kept = [c for c in inputs.CLUSTER_EVENTS.columns if not only or c.name in only]
     there = {n for n, needing in inputs.NEEDED.items() if set(kinds) <= set(needing)}
     of_kinds = (

@@ -1,5 +1,5 @@
-"""The declaration of a table, the schemas that derive from it, and rows as dicts to Arrow and
-back.
+"""The declaration of a table, the schemas derived from it, and conversion of rows from dicts to
+Arrow and back.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ ISSUES_TYPE = "ARRAY<STRUCT<code: STRING, message: STRING>>"
 class Column:
     """A column: its SQL type, nullability and meaning (with the unit).
 
-    ``allowed``: the permitted words; empty: any value of the type. ``derived``: how it is computed
-    from other columns of its row, if it is.
+    ``allowed``: the permitted words; empty if any value of the type is. ``derived``: how it is
+    computed from other columns of its row, if it is.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table: its columns in order, its unique key and what a row is."""
+    """A table: its columns in order, its unique key, and the meaning of a row."""
 
     name: str
     meaning: str
@@ -62,7 +62,7 @@ class Table:
         return tuple(column.name for column in self.columns)
 
     def column(self, name: str) -> Column:
-        """Return the column of this name."""
+        """Return the column with this name."""
         return next(column for column in self.columns if column.name == name)
 
     @property
@@ -71,7 +71,9 @@ class Table:
         return {c.name: c.derived for c in self.columns if c.derived is not None}
 
     def with_derived(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the row with the columns that follow from others, which must all be in it."""
+        """Return the row with its derived columns; all columns that they derive from must be
+        present.
+        """
         made = dict(row)
         for name, derived in self.derived.items():
             made[name] = derived.value(*(made[column] for column in derived.of))
@@ -124,7 +126,7 @@ def columns(
 
     Args:
         text: the lines; ``{allowed}`` in a meaning becomes the list of the allowed words.
-        derived: how columns follow from others, by name.
+        derived: how columns derive from others, by name.
         allowed: the words a column may hold, by its name.
 
     >>> columns("epoch INT counts from 0")[0].type
@@ -169,14 +171,16 @@ _TYPES = (
 
 
 def batch_of_rows(table: Table, rows: Sequence[Mapping[str, object]]) -> pa.RecordBatch:
-    """Return the rows with all columns of the table; those that a row lacks are null."""
+    """Return the rows with all columns of the table; columns that a row lacks are null."""
     return batch_of_columns(
         table, {c.name: [row.get(c.name) for row in rows] for c in table.columns}
     )
 
 
 def batch_of_columns(table: Table, values: Mapping[str, Any]) -> pa.RecordBatch:
-    """Return equally long lists or arrays by column, with all columns of the table; others null."""
+    """Return equally long lists or arrays by column, with all of the table's columns, missing ones
+    null.
+    """
     import pyarrow as pa
 
     length = max(map(len, values.values()), default=0)
@@ -207,7 +211,7 @@ def _array(column: Column, values: Any, length: int) -> pa.Array:
         values = [None if value is None else list(value.items()) for value in values]
     try:
         return pa.array(values, kind)
-    except UnicodeEncodeError:  # half of a surrogate pair, which JSON can escape and UTF-8 has not
+    except UnicodeEncodeError:  # half of a surrogate pair, which JSON can escape but UTF-8 lacks
         return pa.array(list(map(_encodable, values)), kind)
 
 
@@ -226,7 +230,7 @@ SOURCE: Final = "_source"
 RAW: Final = "_raw"
 READ_ISSUES = "_read_issues"
 TECHNICAL = (SOURCE, RAW, READ_ISSUES)
-"""The source of a row, the row as it was read, and its unreadable values."""
+"""The source of a row, the row as read, and its unreadable values."""
 
 TABLE = "_table"
 """The input table of a row, for rows of several tables in one batch."""

@@ -9,11 +9,11 @@ YEAR_10000_MS = 253_402_387_200_000
 
 
 class TimeRange(NamedTuple):
-    """Good times, in epoch ms, and what to say of others."""
+    """Valid times, in epoch ms, and the message about others."""
 
     first_ms: int
     end_ms: int
-    """The first times after these ranges."""
+    """The first time after this range."""
     too_early: str
     too_late: str
 

@@ -1,17 +1,21 @@
-"""Limits on what a packed file may unpack to: a bomb ends in a message, not in a dead job."""
+"""Limits on what a packed file may unpack to: a decompression bomb ends in a message, not in a dead
+job.
+"""
 
 READ_PACKED = (".gz", ".bz2")
-"""Suffixes of files that a process unpacks; Spark reads more (`packed_files.CODECS`)."""
+"""Suffixes of files that this process unpacks; Spark reads more (`packed_files.CODECS`)."""
 UNPACKED_LIMIT = 8 * 1024**3
-"""Bytes of one unpacked file; RocketMQ rotates logs at 1 GB at most."""
+"""Maximum bytes of an unpacked file; RocketMQ rotates logs at 1 GB or less."""
 BOMB_RATIO = 200
-"""Real logs shrink 5 to 50 times; deflate can do 1032."""
+"""Real logs compress by a factor of 5 to 50; deflate can reach 1032."""
 RATIO_FROM = 64 * 1024**2
-"""Bytes; smaller unpacked files may have shrunk a lot because of repeated lines."""
+"""Bytes from which `BOMB_RATIO` applies; smaller files may compress better because of repeated
+lines.
+"""
 
 
 def bomb(unpacked: int, packed: int) -> str | None:
-    """Return why a file is not unpacked further; None: it may be.
+    """Return why a file is not unpacked further, or None if it may be.
 
     Args:
         unpacked: the bytes so far.
