@@ -1,6 +1,6 @@
-"""The add phase of a pass, which takes queues (rocketmq.md §4.3).
+"""The add phase of a pass, in which the client takes queues (rocketmq.md §4.3).
 
-Upstream: ``RebalanceImpl.updateProcessQueueTableInRebalance``, second half.
+Upstream: the second half of ``RebalanceImpl.updateProcessQueueTableInRebalance``.
 """
 
 from collections.abc import Iterable
@@ -26,8 +26,9 @@ def add_assigned(
 ) -> bool:
     """Add every assigned queue that is not in the table; return True if any was added.
 
-    Not in the table: a zombie blocks its queue. Nothing here looks at the topic: CONFIG's queues
-    of other topics are added too. Upstream's order (a HashSet's) shows nowhere; any order will do.
+    A zombie is still in the table, so it blocks its queue. The topic is not checked, so CONFIG's
+    queues of other topics are added too. Upstream's order (that of a HashSet) has no visible
+    effect, so any order will do.
     """
     all_locked = True
     added = False
@@ -60,7 +61,7 @@ def add_assigned(
 def _start_offset(
     process: ClientProcess, brokers: BrokerAnswers, queue: MessageQueue, record: PassRecord
 ) -> int:
-    """Return the start offset; negative: the queue is not added in this pass."""
+    """Return the start offset, or a negative number if the queue is not added in this pass."""
     asked: dict[str, Any] = {
         "consumer_type": process.settings.consumer_type,
         "consume_from_where": process.settings.consume_from_where,

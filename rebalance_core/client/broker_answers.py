@@ -1,4 +1,4 @@
-"""The brokers' answers to a client during a pass: offsets, order locks, and brokers that are
+"""The brokers' answers to a client during a pass: offsets and order locks, and which brokers are
 down.
 """
 
@@ -10,19 +10,21 @@ from rebalance_core.model.queue import MessageQueue
 
 
 class BrokerRefusedError(RebalanceError):
-    """The broker answered with an error (``MQBrokerException``): busy, flow control, group."""
+    """The broker answered with an error (``MQBrokerException``): busy, flow control or the
+    group.
+    """
 
 
 class BrokerUnreachableError(RebalanceError):
-    """No answer: unknown address, broken connection or timeout."""
+    """The broker did not answer: unknown address, broken connection or timeout."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueueAnswers:
-    """The answers of one queue's broker.
+    """The answers of the broker of one queue.
 
-    ``committed`` None: QUERY_NOT_FOUND. ``max_offset`` and ``by_timestamp`` None: the look-up
-    fails. ``query_failure``: raised by the committed-offset query instead of an answer.
+    ``committed`` is None for QUERY_NOT_FOUND. ``max_offset`` and ``by_timestamp`` are None if the
+    lookup fails. ``query_failure`` is raised by the committed-offset query in place of an answer.
     """
 
     committed: int | None
@@ -36,14 +38,14 @@ class BrokerAnswers:
     """The brokers as one group sees them; passes change ``committed`` and ``locks``.
 
     Attributes:
-        answers: per queue; offset requests for a queue without an entry fail, and a broker without
-            any entry is a broker whose address no client knows.
-        committed: commits that passes sent, newer than ``answers``.
-        locks: order lock of each queue, by client id (``RebalanceLockManager``); expiry is the
-            caller's business.
-        brokers_down: no process of the broker answers.
-        masters_down: only a slave answers: offset reads and commits work, everything that needs
-            the master (locks, unlocks, max offset, timestamp search) fails.
+        answers: per queue; offset requests for a queue without an entry fail, and no client knows
+            the address of a broker without any entry.
+        committed: commits sent by passes, newer than ``answers``.
+        locks: the client id that holds the order lock of each queue (``RebalanceLockManager``); the
+            caller handles expiry.
+        brokers_down: brokers of which no process answers.
+        masters_down: brokers of which only a slave answers: offset reads and commits work, but
+            whatever needs the master (locks, unlocks, max offset, timestamp search) fails.
     """
 
     answers: dict[MessageQueue, QueueAnswers]
@@ -71,33 +73,36 @@ class BrokerAnswers:
         return self.committed.get(queue, answer.committed)
 
     def commit(self, queue: MessageQueue, offset: int) -> bool:
-        """Take a commit as it is, also a smaller one; return False when no broker received it."""
+        """Accept any commit, even a smaller one; return False if no broker received it."""
         if queue not in self.answers or queue.broker_name in self.brokers_down:
             return False
         self.committed[queue] = offset
         return True
 
     def max_offset(self, queue: MessageQueue) -> int | None:
-        """Return the max offset; None when the look-up fails."""
+        """Return the max offset, or None if the lookup fails."""
         answer = self.answers.get(queue)
         return answer.max_offset if answer is not None and self._has_master(queue) else None
 
     def timestamp_offset(self, queue: MessageQueue) -> int | None:
-        """Return the answer to the group's timestamp search, or None if the look-up fails."""
+        """Return the answer to the group's timestamp search, or None if the lookup fails."""
         answer = self.answers.get(queue)
         return answer.by_timestamp if answer is not None and self._has_master(queue) else None
 
     def lock(self, queue: MessageQueue, client_id: str) -> bool:
-        """Grant the order lock unless another client id holds it (processes of one id share).
+        """Grant the order lock unless another client id holds it (processes with the same id share
+        it).
 
-        The broker does not look whether the queue exists.
+        The broker does not check whether the queue exists.
         """
         if not self._has_master(queue):
             return False
         return self.locks.setdefault(queue, client_id) == client_id
 
     def unlock(self, queue: MessageQueue, client_id: str) -> None:
-        """Free the order lock if this client id holds it and the master is there to receive it."""
+        """Release the order lock if this client id holds it and the master is up to receive the
+        request.
+        """
         if self._has_master(queue) and self.locks.get(queue) == client_id:
             del self.locks[queue]
 

@@ -1,4 +1,5 @@
-"""The drop phase of a pass and truncation, which give up queues (rocketmq.md §3.2, §4.1, §4.2).
+"""The drop phase of a pass and truncation, in which queues are given up (rocketmq.md §3.2, §4.1,
+§4.2).
 
 Upstream: ``RebalanceImpl.updateProcessQueueTableInRebalance`` (first half),
 ``truncateMessageQueueNotMyTopic`` and ``removeUnnecessaryMessageQueue`` of the consumers.
@@ -14,7 +15,9 @@ from rebalance_core.model.times import UNLOCK_DELAY_MS
 
 FORCED_UNLOCK = (5, 2, 0)  # ISSUE #7644: tryRemoveOrderMessageQueue
 TRY_LOCK_MS, OLD_TRY_LOCK_MS = 500, 1_000
-"""How long the removal of an orderly queue waits for its consume lock, from 5.2 on and before."""
+"""How long the removal of an orderly queue waits for its consume lock, from 5.2 on and in earlier
+versions.
+"""
 
 
 def drop_unassigned(
@@ -24,12 +27,12 @@ def drop_unassigned(
     assigned: Set[MessageQueue],
     record: PassRecord,
 ) -> bool:
-    """Drop the topic's queues that are not ``assigned``; return True if any was removed.
+    """Drop the topic's queues that are not in ``assigned``; return True if any was removed.
 
-    An assigned queue whose pull expired is removed too, by push consumers: the add phase of the
-    same pass takes it again. A zombie that is assigned again stays dead: only its expiry, not its
-    being a zombie, leads here. 5.x marks all before it removes, 4.9 does both queue by queue,
-    which only differs for listeners that run meanwhile.
+    Push consumers also remove an assigned queue whose pull has expired; the add phase of the same
+    pass takes it again. A zombie that is assigned again stays dead, because only an expired pull
+    leads to its removal here. 5.x marks all queues before it removes any, whereas 4.9 marks and
+    removes queue by queue, which only makes a difference to listeners that run meanwhile.
     """
     unnecessary = [
         (queue, state)
@@ -79,7 +82,7 @@ def _remove(
     state: ProcessQueue,
     record: PassRecord,
 ) -> bool:
-    """Run ``removeUnnecessaryMessageQueue``; False leaves a zombie."""
+    """Run ``removeUnnecessaryMessageQueue``; return False if the queue stays as a zombie."""
     _persist(process, brokers, queue, record)
     if not process.unlocks_on_removal:
         process.store.remove(queue)
@@ -96,7 +99,7 @@ def _remove_orderly_forced(
     state: ProcessQueue,
     record: PassRecord,
 ) -> bool:
-    """Remove as 5.2+ does: once the listener lets go or the last renewal is 20 s old."""
+    """Remove as 5.2+ does: once the listener releases the lock or the last renewal is 20 s old."""
     if state.listener_busy and state.lock_age_ms <= UNLOCK_DELAY_MS:
         record.note(REMOVE, "busy", queue, waited_ms=TRY_LOCK_MS, lock_age_ms=state.lock_age_ms)
         return False
@@ -114,7 +117,9 @@ def _remove_orderly(
     state: ProcessQueue,
     record: PassRecord,
 ) -> bool:
-    """Remove as up to 5.1.4: first the offset, then try the consume lock, then unlock later."""
+    """Remove as versions up to 5.1.4 do: erase the offset, try the consume lock, then unlock
+    later.
+    """
     process.store.remove(queue)
     if state.listener_busy:
         record.note(REMOVE, "busy", queue, waited_ms=OLD_TRY_LOCK_MS)

@@ -1,4 +1,4 @@
-"""The two offset stores of a client, as far as a pass uses them (rocketmq.md §5.2).
+"""The two offset stores of a client, to the extent that a pass uses them (rocketmq.md §5.2).
 
 Upstream: ``RemoteBrokerOffsetStore`` (CLUSTERING) and ``LocalFileOffsetStore`` (BROADCASTING).
 """
@@ -15,20 +15,23 @@ from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.versions import Version
 from rebalance_core.protocol.start_offset import NO_STORED_OFFSET, STORED_OFFSET_ERROR
 
-# LocalFileOffsetStore.removeOffset erases the entry and persist(mq) writes the file; earlier
-# versions do nothing. 4.9.8 has it too.
+# LocalFileOffsetStore.removeOffset erases the entry and persist(mq) writes the file; except for
+# 4.9.8, earlier versions do neither.
 LOCAL_STORE_ERASES = (5, 2, 0)
 LOCAL_STORE_ERASES_V4 = (4, 9, 8)
 
 
 class OffsetStore(ABC):
-    """``OffsetStore`` of one process. Offsets in memory win only where ``memory_first`` is set."""
+    """``OffsetStore`` of one process. Offsets in memory take precedence only if ``memory_first`` is
+    set.
+    """
 
     def __init__(self) -> None:
         self._memory: dict[MessageQueue, int] = {}
 
     def read(self, queue: MessageQueue, brokers: BrokerAnswers, *, memory_first: bool) -> int:
-        """READ_FROM_STORE or MEMORY_FIRST_THEN_STORE: the stored offset, -1 none, -2 error.
+        """READ_FROM_STORE or MEMORY_FIRST_THEN_STORE: the stored offset, -1 if there is none, -2 on
+        error.
 
         An offset from the store is remembered.
         """
@@ -41,15 +44,17 @@ class OffsetStore(ABC):
 
     @abstractmethod
     def _stored(self, queue: MessageQueue, brokers: BrokerAnswers) -> int:
-        """Return the offset in the store, -1 none, -2 error."""
+        """Return the offset in the store, -1 if there is none, -2 on error."""
 
     def update(self, queue: MessageQueue, offset: int) -> None:
-        """Set the offset in memory, as consumption went on."""
+        """Set the offset in memory, as when consumption advances."""
         self._memory[queue] = offset
 
     @abstractmethod
     def persist(self, queue: MessageQueue, brokers: BrokerAnswers) -> int | None:
-        """Store the offset in memory; return it if it was sent to a broker, otherwise None."""
+        """Persist the offset held in memory; return it if it was sent to a broker, otherwise
+        None.
+        """
 
     @abstractmethod
     def remove(self, queue: MessageQueue) -> None:
@@ -57,7 +62,9 @@ class OffsetStore(ABC):
 
     @abstractmethod
     def forget_unused(self, in_use: Collection[MessageQueue]) -> None:
-        """Erase, unsent, the entries of queues that are not in use, as persistAll does."""
+        """Erase the entries of queues that are not in use without sending them, as persistAll
+        does.
+        """
 
     def in_memory(self) -> dict[MessageQueue, int]:
         """Return the offsets in memory."""
@@ -65,7 +72,7 @@ class OffsetStore(ABC):
 
 
 class RemoteOffsetStore(OffsetStore):
-    """Offsets kept by the brokers (CLUSTERING)."""
+    """Offsets stored by the brokers (CLUSTERING)."""
 
     def __init__(self, version: Version) -> None:
         super().__init__()
@@ -75,7 +82,7 @@ class RemoteOffsetStore(OffsetStore):
         try:
             offset = brokers.query_committed(queue)
         except BrokerRefusedError:
-            # 4.9 treats every MQBrokerException as "no offset": a busy broker causes a start at
+            # 4.9 treats every MQBrokerException as "no offset", so a busy broker causes a start at
             # max.
             return NO_STORED_OFFSET if self._version.is_v4 else STORED_OFFSET_ERROR
         except BrokerUnreachableError:
@@ -94,7 +101,7 @@ class RemoteOffsetStore(OffsetStore):
         self._memory.pop(queue, None)
 
     def forget_unused(self, in_use: Collection[MessageQueue]) -> None:
-        """Erase nothing while the process holds no queue: upstream returns early."""
+        """Erase nothing while the process holds no queue, because upstream returns early."""
         if in_use:
             self._memory = {queue: n for queue, n in self._memory.items() if queue in in_use}
 
@@ -113,17 +120,17 @@ class LocalOffsetStore(OffsetStore):
         self.file = file
 
     def _stored(self, queue: MessageQueue, brokers: BrokerAnswers) -> int:
-        """Return the file's entry; no broker is asked, so no answer is an error."""
+        """Return the file's entry; no broker is queried, so there is no error."""
         return self.file.get(queue, NO_STORED_OFFSET)
 
     def persist(self, queue: MessageQueue, brokers: BrokerAnswers) -> int | None:
-        """Write the file where the version does; no broker receives anything."""
+        """Write the file if the version does so; no broker receives anything."""
         if self._erases and queue in self._memory:
             self.file[queue] = self._memory[queue]
         return None
 
     def remove(self, queue: MessageQueue) -> None:
-        """Do nothing in the versions before `LOCAL_STORE_ERASES`."""
+        """Do nothing in versions before `LOCAL_STORE_ERASES`."""
         if self._erases:
             self._memory.pop(queue, None)
 

@@ -1,4 +1,4 @@
-"""A client's pass computed from plain values, step by step in the order of RocketMQ's code."""
+"""A client's pass, computed from plain values step by step in the order of RocketMQ's code."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -14,22 +14,24 @@ from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies import as_strategy
 
 QueueName = MessageQueue | tuple[str, str, int] | str
-"""A queue: ``orders/broker-a/3``, or its three parts."""
+"""A queue: ``orders/broker-a/3`` or its three parts."""
 OffsetAnswers = QueueAnswers | tuple[int | None, int | None, int | None] | int | None
-"""The broker's answers for a queue: the committed offset, the max offset, the timestamp search. A
-number is the committed offset; None: nothing is committed."""
+"""The broker's answers for a queue: the committed offset, the max offset and the timestamp search.
+A number is the committed offset; None means that nothing is committed.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class RebalancePass:
-    """A pass, as it went.
+    """A pass that has run.
 
     Attributes:
-        client_id: whose.
-        process: the client after it: its process queue table, its offsets, its thresholds.
+        client_id: the client.
+        process: the client after the pass: its process queue table, offsets and thresholds.
         record: what the pass did.
-        brokers: the brokers after it: commits and order locks.
-        at_ms: when, epoch ms: the subVersion of every topic that changed; None: unknown.
+        brokers: the brokers after the pass: commits and order locks.
+        at_ms: the time, epoch ms, which is the subVersion of every topic that changed; None if
+            unknown.
     """
 
     client_id: str
@@ -40,7 +42,7 @@ class RebalancePass:
 
     @property
     def steps(self) -> list[Step]:
-        """Every step, in the order of the code."""
+        """All steps, in the order of the code."""
         return self.record.steps or []
 
     @property
@@ -53,7 +55,7 @@ class RebalancePass:
         return "\n".join(pass_lines(self))
 
     def facts(self) -> dict[str, Any]:
-        """Return everything as lists, texts and numbers, for JSON."""
+        """Return everything as lists, strings and numbers, for JSON."""
         process, record = self.process, self.record
         return {
             "client_id": self.client_id,
@@ -109,31 +111,32 @@ def rebalance_pass(
     thresholds: tuple[int, int] | None = None,
     at_ms: int | None = None,
 ) -> RebalancePass:
-    """Run one pass: ``doRebalance``, as the released client classes do it (rocketmq.md §3, §4).
+    """Run one pass: ``doRebalance``, as in the released client classes (rocketmq.md §3, §4).
 
-    Nothing that is handed over is changed.
+    The arguments are not changed.
 
     Args:
         client_id: the client's client id.
-        queues: its subscription, and mqAll of each topic in the order of the pass as (broker name,
-            queue id); None: it knows no route.
-        members: cidAll as a broker answers, unsorted, one entry per process; None: no answer. By
-            topic, where topics differ.
-        strategy: a text, a result of `make_strategy`, or your own object (`register_strategy`).
-        settings: type, message model, versions, thresholds of the client; None: RocketMQ's.
-        table: its process queue table: an offset, or a `ProcessQueue`.
-        memory: offsets in the memory of its offset store; None: those of the table.
-        local_file: BROADCASTING: the content of its offset file.
-        offsets: what brokers answer for each queue; a queue without an entry cannot be asked for.
+        queues: its subscription, and the mqAll of each topic in the order of the pass, as (broker
+            name, queue id); None if it knows no route.
+        members: cidAll as a broker returns it, unsorted, with one entry per process; None if there
+            is no answer. By topic if topics differ.
+        strategy: a string, a result of `make_strategy`, or your own object (`register_strategy`).
+        settings: the client's type, message model, versions and thresholds; None for RocketMQ's
+            defaults.
+        table: its process queue table, with an offset or a `ProcessQueue` for each queue.
+        memory: the offsets held in memory by its offset store; None for those in the table.
+        local_file: the content of its offset file (BROADCASTING).
+        offsets: the brokers' answers for each queue; a query for a queue without an entry fails.
             None: nothing is committed and every queue is empty.
-        locks: order locks that brokers hold, by client id.
-        brokers_down: these brokers have no process that answers.
-        masters_down: only slaves answer for these.
-        thresholds: (messages, MiB) per queue in force; None: those of the settings.
-        at_ms: when, epoch ms.
+        locks: the client id that holds the order lock of each queue.
+        brokers_down: brokers of which no process answers.
+        masters_down: brokers of which only slaves answer.
+        thresholds: (messages, MiB) per queue currently in force; None for those in the settings.
+        at_ms: the time of the pass, epoch ms.
 
     Raises:
-        UsageError: a queue, a strategy text or a version that does not parse.
+        UsageError: a queue, a strategy text or a version cannot be parsed.
 
     >>> done = rebalance_pass(
     ...     "b", queues={"T": [("x", 0), ("x", 1)]}, members=["b", "a"], table={"T/x/0": 5}
@@ -269,7 +272,7 @@ def sentence(step: Step) -> str:
 
 
 def pass_lines(done: RebalancePass) -> Iterator[str]:
-    """Yield the pass as text: one line per step, with the names of RocketMQ's methods."""
+    """Yield the pass as text, one line per step, with the names of RocketMQ's methods."""
     yield f"One pass of {done.client_id}"
     under: tuple[str, str | None] | None = None
     for step in done.steps:

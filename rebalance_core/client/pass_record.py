@@ -9,13 +9,13 @@ from rebalance_core.model.queue import MessageQueue
 
 @dataclass(frozen=True, slots=True)
 class PassView:
-    """A client's own view at the start of a pass; no other client need agree.
+    """A client's own view at the start of a pass, which other clients need not share.
 
     Attributes:
-        queues: per subscribed topic, in the order the pass takes them: the queues of the client's
-            route, None while it knows no route.
-        members: per subscribed topic: client ids as the sampled broker returned them (unsorted,
-            duplicates kept), None when the query failed.
+        queues: the queues in the client's route for each subscribed topic, in the order in which
+            the pass handles topics; None while it knows no route.
+        members: for each subscribed topic, the client ids as the sampled broker returned them
+            (unsorted, duplicates kept), or None if the query failed.
     """
 
     queues: Mapping[str, tuple[MessageQueue, ...] | None]
@@ -24,7 +24,9 @@ class PassView:
 
 @dataclass(frozen=True, slots=True)
 class QueueChange:
-    """Arguments of ``messageQueueChanged``: size of mqAll and the set of own queues."""
+    """Arguments of ``messageQueueChanged``: the size of mqAll and the set of the client's own
+    queues.
+    """
 
     mq_all_size: int
     mq_divided: frozenset[MessageQueue]
@@ -35,10 +37,10 @@ class Step(NamedTuple):
 
     Attributes:
         method: the upstream method.
-        what: the step in it; `client.one_pass` has a sentence for each.
-        topic: its topic; None: all topics.
-        queue: its queue; None: no single queue.
-        values: numbers and names for the sentence.
+        what: the step within it; `client.one_pass` has a sentence for each.
+        topic: its topic; None for all topics.
+        queue: its queue; None if it concerns no single queue.
+        values: the numbers and names in the sentence.
     """
 
     method: str
@@ -50,23 +52,24 @@ class Step(NamedTuple):
 
 @dataclass(slots=True)
 class PassRecord:
-    """The steps of a pass, in the order it took them.
+    """The steps of a pass, in order.
 
     Attributes:
-        added: start offset of each queue added.
-        removed: queues dropped and removed.
-        removal_failed: queues dropped that stay, as zombies, until a later pass removes them.
-        truncated: queues (zombies too) of topics no longer subscribed.
-        persisted: last offset committed to a broker, per queue.
-        locks: order locks asked for, and whether they were granted.
-        delayed_unlocks: delay in ms of an unlock that a timer will do.
-        changed: per topic whose pass called ``messageQueueChanged``.
-        heartbeats: rounds of heartbeats sent.
-        rebalance_later_ms: extra passes asked for.
-        first_pull_delay_ms: delay of the first pull of the added queues; None where there is none.
-        answered: topics in which the client has a share, or that it reads whole.
-        balanced: what doRebalance returns; None for 4.9, which returns nothing.
-        steps: all steps in order, where the caller asks for them; else None.
+        added: the start offset of each queue added.
+        removed: queues that were dropped and removed.
+        removal_failed: dropped queues that remain as zombies until a later pass removes them.
+        truncated: queues, including zombies, of topics no longer subscribed to.
+        persisted: the last offset committed to a broker, per queue.
+        locks: the order locks requested, and whether they were granted.
+        delayed_unlocks: the delay in ms of each unlock left to a timer.
+        changed: the arguments for each topic whose pass called ``messageQueueChanged``.
+        heartbeats: the number of heartbeat rounds sent.
+        rebalance_later_ms: the delays of extra passes requested.
+        first_pull_delay_ms: the delay of the first pull of the added queues; None if there is no
+            pull.
+        answered: topics of which the client has a share, or which it reads in full.
+        balanced: the return value of doRebalance; None for 4.9, which returns nothing.
+        steps: all steps in order if the caller asks for them, otherwise None.
     """
 
     added: dict[MessageQueue, int] = field(default_factory=dict)
@@ -87,7 +90,7 @@ class PassRecord:
     def note(
         self, method: str, what: str, about: str | MessageQueue | None = None, **values: Any
     ) -> None:
-        """Note a step about a topic or a queue."""
+        """Record a step about a topic or a queue."""
         if self.steps is not None:
             topic = about.topic if isinstance(about, MessageQueue) else about
             queue = about if isinstance(about, MessageQueue) else None

@@ -1,4 +1,4 @@
-"""A consumer process: its settings and the state that it keeps between passes."""
+"""A consumer process: its settings and the state it keeps between passes."""
 
 from dataclasses import dataclass, field
 
@@ -12,15 +12,17 @@ from rebalance_core.strategies import AllocationStrategy
 
 @dataclass(slots=True)
 class ProcessQueue:
-    """A queue the process has taken (``ProcessQueue``).
+    """A queue that the process has taken (``ProcessQueue``).
 
     Attributes:
-        offset: how far consumption is; the next offset to pull right after the queue was added.
-        dropped: given up. A dropped queue that stays in the table could not be removed yet.
-        pull_expired: no pull for more than 120 s (``isPullExpired``).
-        holds_messages: unconsumed messages are cached (``hasTempMessage``).
-        listener_busy: the listener holds the consume lock throughout this pass.
-        lock_age_ms: time since the last renewal of the order lock.
+        offset: how far consumption has got; right after the queue was added, the next offset to
+            pull.
+        dropped: whether it was given up. A dropped queue still in the table could not be removed
+            yet.
+        pull_expired: whether it has not been pulled for more than 120 s (``isPullExpired``).
+        holds_messages: whether unconsumed messages are cached (``hasTempMessage``).
+        listener_busy: whether the listener holds the consume lock throughout this pass.
+        lock_age_ms: the time since the last renewal of the order lock.
     """
 
     offset: int
@@ -33,9 +35,9 @@ class ProcessQueue:
 
 @dataclass(slots=True)
 class ClientProcess:
-    """A live process of a group: one entry of the members, with its own process queue table.
+    """A live process of a group: one entry in the member list, with its own process queue table.
 
-    ``settings.strategy`` is not read: the strategy comes resolved.
+    ``settings.strategy`` is not read, because the strategy is passed in resolved.
     """
 
     client_id: str
@@ -44,11 +46,11 @@ class ClientProcess:
     store: OffsetStore
     version: Version
     lets_go: bool = False
-    """A strategy without queues for a member answers with none (Go), where Java's throws."""
+    """A strategy without queues for a member returns none (Go), whereas Java's throws."""
     by_bytes: bool = False
-    """It sorts queues and members by the bytes of UTF-8 (Go, C++, Rust), unlike Java."""
+    """It sorts queues and members by UTF-8 bytes (Go, C++, Rust), unlike Java."""
     ends_pass: bool = False
-    """A topic without an answer ends the pass; later topics wait for the next pass (C++)."""
+    """A topic without an answer ends the pass, so later topics wait for the next one (C++)."""
     table: dict[MessageQueue, ProcessQueue] = field(default_factory=dict)
     threshold_for_queue: int = 0
     threshold_size_for_queue: int = 0
@@ -59,29 +61,29 @@ class ClientProcess:
 
     @property
     def is_push(self) -> bool:
-        """Return True for a push consumer: only it has heartbeats, thresholds and the pull-expiry
-        check.
+        """Return True for a push consumer, the only type with heartbeats, thresholds and the
+        pull-expiry check.
         """
         return self.settings.consumer_type == PUSH
 
     @property
     def is_lite_pull(self) -> bool:
-        """Lite pull reads offsets memory first."""
+        """Lite pull reads offsets from memory first."""
         return self.settings.consumer_type == LITE_PULL
 
     @property
     def is_broadcasting(self) -> bool:
-        """Every member takes every queue and keeps offsets locally."""
+        """Every member takes all queues and keeps offsets locally."""
         return self.settings.message_model == BROADCASTING
 
     @property
     def unlocks_on_removal(self) -> bool:
-        """Orderly CLUSTERING push: removal waits for the listener and frees the order lock."""
+        """Orderly CLUSTERING push: removal waits for the listener and releases the order lock."""
         return self.is_push and self.settings.ordered and not self.is_broadcasting
 
     @property
     def locks_on_addition(self) -> bool:
-        """Orderly: a queue is added only with its order lock (``needLockMq``)."""
+        """Orderly: a queue is added only once its order lock is held (``needLockMq``)."""
         settings = self.settings
         return locks_on_addition(
             settings.consumer_type, settings.message_model, settings.ordered, self.version
@@ -98,13 +100,13 @@ def start_process(
     strategy: AllocationStrategy,
     local_file: dict[MessageQueue, int] | None = None,
 ) -> ClientProcess:
-    """Return a process as ``start()`` leaves it: no queue yet, its message model's store.
+    """Return a process as ``start()`` leaves it: without queues, with its message model's store.
 
     Args:
-        client_id: as listed by the members.
+        client_id: its id, as in the member list.
         settings: the settings of this process; ``client_version`` decides its rules.
-        strategy: resolved from its strategy text.
-        local_file: BROADCASTING: content of the client's offset file, shared and written to.
+        strategy: the strategy resolved from its strategy text.
+        local_file: the content of the client's offset file, shared and written to (BROADCASTING).
     """
     version = parse_version(settings.client_version)
     store: OffsetStore

@@ -1,7 +1,7 @@
 """A client's rebalance pass, as upstream runs it (rocketmq.md §3.2, §3.3, §4.4).
 
-Upstream: ``RebalanceImpl.doRebalance``. The oracle: written to be checked against
-docs/rocketmq.md line by line, not to be fast.
+Upstream: ``RebalanceImpl.doRebalance``. This is the oracle, written to be checked line by line
+against docs/rocketmq.md rather than to be fast.
 """
 
 from rebalance_core.client.add_phase import add_assigned
@@ -22,26 +22,26 @@ from rebalance_core.model.queue import MessageQueue, is_retry_topic, sort_client
 from rebalance_core.protocol.pull_threshold import pull_threshold_per_queue
 from rebalance_core.strategies.spi import EMPTY_ARGUMENT
 
-# RebalanceImpl.rebalanceByTopic: 5.4.0 still leaves both to the strategy, which throws.
+# RebalanceImpl.rebalanceByTopic: 5.4.0 still passes both to the strategy, which throws.
 EMPTY_IS_UNKNOWN = (5, 5, 0)
 
 
 def run_pass(
     process: ClientProcess, view: PassView, brokers: BrokerAnswers, *, steps: bool = False
 ) -> PassRecord:
-    """Run one pass of one process over its own view.
+    """Run one pass of one process on its own view.
 
     Changes ``process`` (table, store, thresholds) and ``brokers`` (commits, order locks) as the
-    real pass does; no other process is touched. A suspended process runs no pass at all.
+    real pass does, but no other process. A suspended process runs no pass at all.
 
     Args:
-        process: whose pass it is.
-        view: what this client knows of routes and members; its topics are the subscription.
-        brokers: what brokers answer during the pass.
-        steps: note every step, in the order of the code.
+        process: the process that runs the pass.
+        view: the routes and members that this client knows; its topics are the subscription.
+        brokers: the brokers' answers during the pass.
+        steps: whether to record every step, in the order of the code.
 
     Returns:
-        What the pass did.
+        The actions of the pass.
     """
     record = PassRecord(steps=[] if steps else None)
     balanced = True
@@ -62,7 +62,7 @@ def run_pass(
 def _broadcasting(
     process: ClientProcess, view: PassView, brokers: BrokerAnswers, topic: str, record: PassRecord
 ) -> bool:
-    """Take every queue of the route; return True when the client works on exactly those."""
+    """Take every queue of the route; return True if the client works on exactly those."""
     queues = view.queues[topic]
     if queues is None:
         record.note(BY_TOPIC, "no route", topic)
@@ -79,17 +79,19 @@ def _broadcasting(
 def _clustering(
     process: ClientProcess, view: PassView, brokers: BrokerAnswers, topic: str, record: PassRecord
 ) -> bool:
-    """Return the client's share by its strategy; False: try again soon (5.2+)."""
+    """Take the client's share by its strategy; return False if the pass should be retried soon
+    (5.2+).
+    """
     queues, members = _known(process, view, topic)
     if queues is None or members is None:
         record.note(BY_TOPIC, "no route" if queues is None else "no members", topic)
     if queues is None and not is_retry_topic(topic) and not process.version.is_v4:
-        # A heartbeat and new thresholds in every pass while the topic is missing.
+        # While the topic is missing, every pass sends a heartbeat and sets thresholds.
         _message_queue_changed(process, topic, 0, frozenset(), record)
     if queues is None or members is None:
         return True  # the client keeps what it holds
     mq_all, cid_all = sort_queues(queues), sort_client_ids(members)
-    if process.by_bytes:  # code points sort like their UTF-8
+    if process.by_bytes:  # code points sort in the same order as their UTF-8 bytes
         mq_all, cid_all = sorted(queues), sorted(members)
     record.note(BY_TOPIC, "sorted", topic, mq_all=mq_all, cid_all=cid_all)
     try:
@@ -103,14 +105,15 @@ def _clustering(
     record.note(BY_TOPIC, "allocated", topic, strategy=process.strategy.name, result=share)
     if _update_table(process, brokers, topic, assigned, record):
         _message_queue_changed(process, topic, len(mq_all), assigned, record)
-    # Not equal: a lock refused, no start offset, a zombie, or CONFIG's queues of other topics.
+    # They differ after a refused lock, without a start offset, with a zombie or with CONFIG's
+    # queues of other topics.
     return process.working(topic) == assigned
 
 
 def _known(
     process: ClientProcess, view: PassView, topic: str
 ) -> tuple[tuple[MessageQueue, ...] | None, tuple[str, ...] | None]:
-    """Return queues and members as the pass takes them: from 5.5.0 on an empty list is unknown."""
+    """Return queues and members as the pass takes them; from 5.5.0 on, an empty list is unknown."""
     queues, members = view.queues[topic], view.members[topic]
     if process.version < EMPTY_IS_UNKNOWN:
         return queues, members
@@ -124,7 +127,7 @@ def _update_table(
     assigned: frozenset[MessageQueue],
     record: PassRecord,
 ) -> bool:
-    """Run ``updateProcessQueueTableInRebalance``: only changes that succeed count."""
+    """Run ``updateProcessQueueTableInRebalance``; only changes that succeed count."""
     record.answered.add(topic)
     dropped = drop_unassigned(process, brokers, topic, assigned, record)
     before = len(record.added)
@@ -148,7 +151,9 @@ def _message_queue_changed(
     mq_divided: frozenset[MessageQueue],
     record: PassRecord,
 ) -> None:
-    """Run ``messageQueueChanged``: push sets its thresholds and heartbeats, others only listen."""
+    """Run ``messageQueueChanged``: push consumers set thresholds and send heartbeats, others only
+    notify their listener.
+    """
     record.changed[topic] = QueueChange(mq_all_size, mq_divided)
     if not process.is_push:
         record.note(CHANGED, "listener", topic, mq_divided=len(mq_divided))
