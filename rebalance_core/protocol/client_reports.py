@@ -1,5 +1,5 @@
-"""A client's reports about itself: its language and release in each heartbeat, and the queues it
-holds on request (GET_CONSUMER_RUNNING_INFO, rocketmq.md §10.7).
+"""A client's reports about itself: its language and release in each heartbeat and, on request, the
+queues it holds (GET_CONSUMER_RUNNING_INFO, rocketmq.md §10.7).
 """
 
 from rebalance_core.model.group_settings import (
@@ -9,16 +9,16 @@ from rebalance_core.model.group_settings import (
 )
 from rebalance_core.model.versions import parse_version
 
-LITE_PULL_SUFFIX = "@STREAM"  # ClientConfig.buildMQClientId: lite pull asks for the stream type
+LITE_PULL_SUFFIX = "@STREAM"  # ClientConfig.buildMQClientId: lite pull requests the stream type
 LITE_PULL_TELLS_SINCE = (5, 1, 1)
 
 
 def tells_queues(consumer_type: str, version: str) -> bool:
-    """Return True if the client's answer has the queues that it holds.
+    """Return True if the client's answer contains the queues that it holds.
 
     ``consumerStatus`` prints the answer, and ``consumerProgress -s true`` takes the holders of
-    queues from it: neither shows anything about a client that does not report its queues. Lite pull
-    consumers report from 5.1.1 on, DefaultMQPullConsumer never does.
+    queues from it, so neither shows anything about a client that does not report its queues. Lite
+    pull consumers report them from 5.1.1 on; DefaultMQPullConsumer never does.
 
     >>> tells_queues("LITE_PULL", "4.9.4"), tells_queues("LITE_PULL", "5.1.4")
     (False, True)
@@ -29,7 +29,7 @@ def tells_queues(consumer_type: str, version: str) -> bool:
 
 
 def consumer_type_of(consume_type: str, client_id: str) -> str:
-    """Return the type of a consumer by its heartbeat and its client id.
+    """Return the type of a consumer from its heartbeat and client id.
 
     >>> consumer_type_of("CONSUME_ACTIVELY", "10.0.0.1@1#1@STREAM")
     'LITE_PULL'
@@ -42,7 +42,7 @@ def consumer_type_of(consume_type: str, client_id: str) -> str:
 def tells_start(client_id: str) -> bool:
     """Return True if the heartbeats of a client state its start rule.
 
-    DefaultLitePullConsumerImpl sends CONSUME_FROM_LAST_OFFSET whatever the consumer is set to.
+    DefaultLitePullConsumerImpl sends CONSUME_FROM_LAST_OFFSET regardless of the consumer's setting.
 
     >>> tells_start("10.0.0.1@1#1"), tells_start("10.0.0.1@1#1@STREAM")
     (True, False)

@@ -1,4 +1,6 @@
-"""The queues that each member takes, and would take if all were clients of one language."""
+"""The queues that each member takes, and those it would take if all clients had the same
+language.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +16,7 @@ class MixedGroup:
     """Members that divide the queues of a group.
 
     Attributes:
-        members: each with the topics that it subscribes to; None: unknown.
+        members: each with the topics that it subscribes to; None if unknown.
         client_ids: the client ids of all members, one for each process.
         queues: the queues of all topics.
     """
@@ -36,7 +38,7 @@ class MixedGroup:
 
     @cached_property
     def _shares(self) -> dict[str, dict[MemberStrategy, list[MessageQueue] | None]]:
-        """Shares of the members that subscribe to a topic and whose rules are known, by topic."""
+        """By topic, the shares of the members that subscribe to it and whose rules are known."""
         topics: dict[str, list[MessageQueue]] = {}
         for queue in self.queues:
             topics.setdefault(queue.topic, []).append(queue)
@@ -56,7 +58,7 @@ class MixedGroup:
 
     @property
     def keeping(self) -> bool:
-        """A member's client throws: it keeps all its queues."""
+        """Whether a member's client throws, so that it keeps all its queues."""
         return any(share is None for shares in self._shares.values() for share in shares.values())
 
     @cached_property
@@ -71,7 +73,7 @@ class MixedGroup:
 
     @cached_property
     def _uniform(self) -> list[Owners]:
-        """Return who would take each queue if all members were clients of one of their
+        """Return the members that would take each queue if all were clients of one of their
         languages.
         """
         versions = {member.language: member.version for member in self.members if member.is_known}
@@ -90,12 +92,12 @@ class MixedGroup:
 
     @property
     def is_alike(self) -> bool:
-        """True if members take the same queues that they would take if all had one language."""
+        """True if members take the same queues as they would if all had the same language."""
         return not self.unsure and all(owners == self.owners for owners in self._uniform)
 
     @cached_property
     def unowned(self) -> list[MessageQueue]:
-        """Queues without a reader that would have one if all members had one language."""
+        """Queues without a reader that would have one if all members had the same language."""
         return [
             queue
             for queue, clients in self.owners.items()
@@ -118,7 +120,7 @@ class MixedGroup:
 
     @cached_property
     def several(self) -> Owners:
-        """Queues with several readers that would have at most one if all members had one
+        """Queues with several readers that would have at most one if all members had the same
         language.
         """
         return {

@@ -8,13 +8,13 @@ from rebalance_core.model.group_settings import (
 from rebalance_core.model.versions import Version
 
 BROADCASTING_WITHOUT_LOCKS = (5, 3, 2)
-"""ConsumeOrderly of a BROADCASTING consumer takes no broker locks any more."""
+"""From this version on, ConsumeOrderly of a BROADCASTING consumer takes no broker locks."""
 
 
 def locks_on_addition(
     consumer_type: str, message_model: str, ordered: bool, client_version: Version
 ) -> bool:
-    """Return True if a queue is added only once the master gave its lock (``needLockMq``).
+    """Return True if a queue is added only once the master has granted its lock (``needLockMq``).
 
     >>> locks_on_addition("PUSH", "CLUSTERING", ordered=True, client_version=(5, 3, 3))
     True

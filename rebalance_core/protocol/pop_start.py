@@ -1,8 +1,8 @@
-"""Where a group's first pop of a queue starts (rocketmq.md §2.8).
+"""The offset at which a group's first pop of a queue starts (rocketmq.md §2.8).
 
-Upstream: ``PopMessageProcessor.getPopOffset`` and ``getInitOffset`` of the broker. The client sends
-``ConsumeInitMode`` MIN for CONSUME_FROM_FIRST_OFFSET, else MAX (``RebalancePushImpl``); a proxy
-always sends MAX (``ReceiveMessageActivity``).
+Upstream: ``PopMessageProcessor.getPopOffset`` and ``getInitOffset`` in the broker. The client sends
+``ConsumeInitMode`` MIN for CONSUME_FROM_FIRST_OFFSET and MAX otherwise (``RebalancePushImpl``); a
+proxy always sends MAX (``ReceiveMessageActivity``).
 """
 
 from rebalance_core.model.group_settings import PROXY_REBALANCE
@@ -16,7 +16,7 @@ POP_RULES = (STORED, POP_MIN, POP_ZERO, POP_LAST)
 """What determines a start: the values of ``pop_starts.rule``."""
 
 POPS_FROM_MEMORY = (5, 1, 4)
-"""ISSUE #7117: under MAX a queue whose entry 0 is in memory starts at 0."""
+"""ISSUE #7117: with MAX, a queue whose entry 0 is in memory starts at 0."""
 
 
 def pops_from_min(rebalance_mode: str, consume_from_where: str) -> bool:
@@ -36,15 +36,15 @@ def first_pop_offset(
     head_cached: bool | None,
     version: str | Version,
 ) -> tuple[str, int]:
-    """Return the rule and the offset of the first pop of a queue that has no commit.
+    """Return the rule and the offset of the first pop of a queue without a commit.
 
     Args:
-        from_min: the pop carries ``ConsumeInitMode.MIN``.
+        from_min: whether the pop carries ``ConsumeInitMode.MIN``.
         min_offset: the minimum offset of the queue.
         max_offset: the maximum offset of the queue, one past its last message.
-        head_cached: is entry 0 in memory? None: unknown, taken for yes.
+        head_cached: whether entry 0 is in memory; None means unknown and is taken as True.
         version: the broker's version; its ``initPopOffsetByCheckMsgInMem`` is assumed to be true,
-            the default.
+            which is the default.
 
     >>> queue = dict(from_min=False, min_offset=0, max_offset=9, head_cached=None)
     >>> first_pop_offset(**queue, version="5.1.3"), first_pop_offset(**queue, version="5.1.4")
@@ -59,5 +59,5 @@ def first_pop_offset(
 
 
 def last_message(max_offset: int) -> int:
-    """Return the offset of the last message of a queue; 0 where it has none."""
+    """Return the offset of the last message in a queue; 0 if it has none."""
     return max(0, max_offset - 1)

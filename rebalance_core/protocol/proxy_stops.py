@@ -1,12 +1,13 @@
-"""What the stop of a proxy costs its gRPC clients that reach another one (rocketmq.md §14).
+"""The cost of a proxy's stop for its gRPC clients that reach another proxy (rocketmq.md §14).
 
-A proxy that is killed takes with it what it has popped and not handed over: no client has the
-message, and the broker delivers it again when the invisible time is over. What clients hold they
-acknowledge through another proxy, repeating the request each second.
+A killed proxy loses the messages that it has popped but not delivered: no client has them, and the
+broker redelivers them once the invisible time is over. Messages that clients hold are acknowledged
+through another proxy, with the request repeated every second.
 
-A proxy that stops in order (SIGTERM) refuses new calls, lets calls in progress finish, and after
-30 s gives what it believes its clients hold an invisible time of 1 s. That includes messages that
-clients have acknowledged through another proxy meanwhile, so the last messages are redelivered.
+A proxy that shuts down gracefully (SIGTERM) refuses new calls, lets calls in progress finish, and
+after 30 s gives the messages that it believes its clients hold an invisible time of 1 s. These
+include messages that clients have acknowledged through another proxy in the meantime, so the last
+messages are redelivered.
 
 Upstream: ``ProcessQueueImpl.RECEIVING_FAILURE_BACKOFF_DELAY`` and
 ``ClientSessionImpl.REQUEST_OBSERVER_RENEW_BACKOFF_DELAY`` (rocketmq-clients, Java 5.2.0);
@@ -24,18 +25,22 @@ from rebalance_core.model.times import (
 )
 
 REGISTERED_AGAIN_MS = 1_000
-"""How long a client waits after a broken connection before it registers at another proxy."""
+"""How long a client waits after a broken connection before it registers with another proxy."""
 
 FIRST_RECEIVE_MS = GRPC_HEARTBEAT_MS
-"""Until a receive through another proxy brings messages: a stopping proxy keeps the telemetry
-stream, so the other one lists a client only from its next heartbeat on. Recorded: up to 8.6 s after
-a stop, and 5.3 s after a kill at a proxy that had served no receive before, on a busy host."""
+"""The time until a receive through another proxy returns messages: a stopping proxy keeps the
+telemetry stream open, so the other one lists a client only from its next heartbeat on. Recorded on
+a busy host: up to 8.6 s after a stop, and 5.3 s after a kill at a proxy that had not served a
+receive before.
+"""
 
 DRAIN_MS = 30_000
-"""``ProxyConfig.grpcShutdownTimeSeconds``: telemetry streams never end, so it always passes."""
+"""``ProxyConfig.grpcShutdownTimeSeconds``: telemetry streams never end, so it always elapses."""
 
 STOPPING_MS = 5_000
-"""What a proxy does before the 30 s (its remoting server; recorded 1.5 s) and right after them."""
+"""The time a proxy spends before the 30 s (on its remoting server; 1.5 s recorded) and right after
+them.
+"""
 
 CLEARED_INVISIBLE_MS = 1_000
 """``ProxyConfig.invisibleTimeMillisWhenClear``."""
@@ -46,9 +51,9 @@ class ProxyStop:
     """A proxy's stop.
 
     Attributes:
-        killed: without its shutdown hook; else in order.
-        away_ms: how long its clients have no proxy, `REGISTERED_AGAIN_MS` where another one is up.
-        invisible_ms: the messages' invisible time; 60 s, the proxy's, for push consumers.
+        killed: whether it stops without its shutdown hook rather than gracefully.
+        away_ms: how long its clients have no proxy; `REGISTERED_AGAIN_MS` if another one is up.
+        invisible_ms: the messages' invisible time; for push consumers the proxy's, 60 s.
     """
 
     killed: bool
@@ -57,8 +62,9 @@ class ProxyStop:
 
     @property
     def held_back_ms(self) -> tuple[int, int] | None:
-        """Earliest and latest time, from the pop, at which a message that a killed proxy popped
-        and did not hand over comes; None: a proxy that stops in order hands all over.
+        """The earliest and latest time after the pop at which a message that a killed proxy had
+        popped but not delivered is redelivered; None for a graceful stop, which delivers all
+        messages.
 
         >>> ProxyStop(killed=True).held_back_ms, ProxyStop(killed=False).held_back_ms
         ((62000, 64000), None)
@@ -70,7 +76,7 @@ class ProxyStop:
 
     @property
     def longest_wait_ms(self) -> int:
-        """The longest time that a message waits for its first delivery.
+        """The maximum time that a message waits for its first delivery.
 
         >>> ProxyStop(killed=True).longest_wait_ms, ProxyStop(killed=False).longest_wait_ms
         (64000, 11000)
@@ -80,10 +86,11 @@ class ProxyStop:
 
     @property
     def repeated_by_ms(self) -> int:
-        """How long after the stop a message delivered shortly before it may be redelivered.
+        """The maximum time after the stop at which a message delivered shortly before it is
+        redelivered.
 
-        After a kill those messages whose acknowledgement does not arrive while they are invisible;
-        after a stop in order also some that were acknowledged.
+        After a kill, messages are redelivered if their acknowledgement does not arrive while they
+        are invisible; after a graceful stop, so are some that were acknowledged.
 
         >>> ProxyStop(killed=True).repeated_by_ms, ProxyStop(killed=False).repeated_by_ms
         (64000, 40000)

@@ -8,7 +8,7 @@ from rebalance_core.model.group_settings import (
 from rebalance_core.model.versions import parse_version
 
 QUERY_ASSIGNMENT = (5, 0, 0)
-"""The first client that knows the request."""
+"""The first client version that supports the request."""
 
 
 def asks_broker(
@@ -23,8 +23,8 @@ def asks_broker(
         rebalance_mode: the group's rebalance mode, as in consumer_groups.
         consumer_type: the group's consumer type.
         message_model: the member's own.
-        ordered: the group's listener is orderly.
-        client_version: the member's own; text that does not parse raises `model.errors.UsageError`.
+        ordered: whether the group's listener is orderly.
+        client_version: the member's own; invalid text raises `model.errors.UsageError`.
 
     >>> asks_broker("BROKER", "PUSH", "CLUSTERING", ordered=False, client_version="5.0.0")
     True

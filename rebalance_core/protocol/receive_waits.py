@@ -1,11 +1,11 @@
-"""The wait of a message until a SimpleConsumer's ``receive`` requests it (rocketmq.md §14).
+"""A message's wait until a SimpleConsumer's ``receive`` requests it (rocketmq.md §14).
 
-A SimpleConsumer sends one request per call, for the next queue of its route, round robin; the proxy
+A SimpleConsumer sends one request per call, for the next queue in its route, round robin; the proxy
 uses only that queue's broker and pops from all of the broker's queues, or waits there for up to the
-await duration. So a message at any other broker waits until the calls come round. A PushConsumer
-has a request at every broker at all times, so that its messages do not wait.
+await duration. So a message on any other broker waits until the calls come round to it. A
+PushConsumer always has a request pending at every broker, so its messages do not wait.
 
-Not every client takes the queues in turn (`Turns`), so the language decides; begin with
+Not every client takes the queues in turn (`Turns`), so the wait depends on the language. Begin with
 `group_wait`.
 
 Upstream: ``SubscriptionLoadBalancer.takeMessageQueue`` and ``SimpleConsumerImpl.receive0`` (Java
@@ -24,38 +24,41 @@ from math import ceil, exp, lgamma, log, log1p, prod
 from rebalance_core.model.languages import GO, JAVA, NODE_JS, PYTHON
 
 MIN_AWAIT_MS, MAX_AWAIT_MS = 5_000, 20_000
-"""ProxyConfig.grpcClientConsumerMinLongPollingTimeoutMillis and …Max…, from 5.1.0 on: a proxy waits
-no shorter and no longer, whatever the client asks for."""
+"""ProxyConfig.grpcClientConsumerMinLongPollingTimeoutMillis and …Max…, from 5.1.0 on: the limits
+within which a proxy waits, whatever the client asks for.
+"""
 
 NEARLY_ALL = 0.99
-"""The share of messages whose wait is reported along with the longest wait."""
+"""The quantile of waits that is reported along with the longest wait."""
 
 
 class Turns(Enum):
     """How a client selects topic and queue for its next call."""
 
     IN_TURN = "topics in turn and the queues of each in turn"
-    """Java's and C#'s clients, Python's to 5.1.1."""
+    """The Java and C# clients, and Python's up to 5.1.1."""
     RANDOM_TOPICS = "topics at random and the queues of each in turn"
-    """Go's: it counts calls, but the topics that it counts through come from a map, whose order
-    changes with every call. With one topic as `IN_TURN`."""
+    """The Go client: it counts calls, but the topics that it counts through come from a map, whose
+    order changes with every call. With a single topic, the same as `IN_TURN`.
+    """
     RANDOM_QUEUES = "topics in turn and queues at random"
-    """Python 5.1.2: a new selector, which begins anywhere, for every call."""
+    """Python 5.1.2: a new selector for every call, which begins at a random queue."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReceiveWait:
-    """The waits for messages of one broker, while nothing comes at the others and all clients
-    select alike.
+    """The waits for messages on one broker, while none arrive at the others and all clients select
+    alike.
 
-    A receive is taken to return all that wait: clients alone know how many it may return.
+    A receive is assumed to return all waiting messages, because only clients know how many it may
+    return.
 
     Attributes:
-        own: readable queues of the topic on the broker.
-        others: those on other brokers.
-        clients: that receive, each with an index of its own.
-        topics: how many topics each client subscribes to; calls take them in turns.
-        calls: that each client has in flight.
+        own: the number of the topic's readable queues on the broker.
+        others: the number of those on other brokers.
+        clients: the number of receiving clients, each with its own index.
+        topics: how many topics each client subscribes to; calls take them in turn.
+        calls: the number of calls that each client has in flight.
         turns: how the clients select topic and queue.
     """
 
@@ -68,8 +71,8 @@ class ReceiveWait:
 
     @property
     def is_bounded(self) -> bool:
-        """Return False if it is a matter of chance when the broker is queried: the wait has no
-        upper bound.
+        """Return False if chance decides when the broker is queried, so that the wait has no upper
+        bound.
 
         >>> ReceiveWait(4, 4).is_bounded, ReceiveWait(4, 4, turns=Turns.RANDOM_QUEUES).is_bounded
         (True, False)
@@ -78,8 +81,8 @@ class ReceiveWait:
 
     @property
     def effective_turns(self) -> Turns:
-        """Return `Turns.IN_TURN` if chance plays no role: between queues of one broker, or with one
-        topic.
+        """Return `Turns.IN_TURN` if chance plays no role: with the queues of a single broker, or
+        with one topic.
 
         >>> ReceiveWait(4, 0, topics=3, turns=Turns.RANDOM_QUEUES).effective_turns.name
         'IN_TURN'
@@ -93,10 +96,10 @@ class ReceiveWait:
 
     @property
     def empty_calls(self) -> int | None:
-        """Calls of one client, of those that wait one after the other, until the broker is asked;
-        None if unbounded.
+        """The number of consecutive waiting calls of a client before the broker is queried; None if
+        unbounded.
 
-        Of ``calls`` in flight as many queues in a row are asked at once, so that they count as one.
+        The ``calls`` in flight query as many consecutive queues at once, so they count as one.
 
         >>> ReceiveWait(own=4, others=4).empty_calls
         4
@@ -116,9 +119,10 @@ class ReceiveWait:
         """Return the longest wait if every call waits ``await_ms`` without a message; None if
         unbounded.
 
-        Traffic at the other brokers ends calls early, so that the wait is shorter. Time that the
-        application spends between two calls comes on top. In a round the broker is asked once for
-        each of its queues; what these receives do not take waits for the next round, as long again.
+        Traffic at the other brokers ends calls early, which shortens the wait. Time that the
+        application spends between two calls adds to it. In a round, the broker is queried once for
+        each of its queues; messages that these receives do not take wait just as long for the next
+        round.
 
         Args:
             await_ms: how long a call waits.
@@ -129,9 +133,9 @@ class ReceiveWait:
         return None if self.empty_calls is None else self.empty_calls * await_ms
 
     def within_ms(self, share: float, await_ms: int = MAX_AWAIT_MS) -> int:
-        """Return within which time this share of the messages is asked for.
+        """Return the time within which this share of the messages is requested.
 
-        Messages come at any time, and clients are at any place of their rounds.
+        Messages arrive at random times, and clients are at random points in their rounds.
 
         Args:
             share: above 0 and below 1.
@@ -152,9 +156,9 @@ class ReceiveWait:
         return max(0, int(longest - self._round_calls(self.empty_calls) * await_ms * unasked))
 
     def unasked_after(self, waited_ms: int, await_ms: int = MAX_AWAIT_MS) -> float:
-        """Return the probability that no client has asked for a message which waits this long.
+        """Return the probability that no client has requested a message that has waited this long.
 
-        The inverse of `within_ms`.
+        This is the inverse of `within_ms`.
 
         >>> ReceiveWait(own=4, others=4).unasked_after(60_000)
         0.125
@@ -171,13 +175,14 @@ class ReceiveWait:
         return float(alone**self.clients)
 
     def _round_calls(self, empty_calls: int) -> float:
-        """Return how many calls, of those that wait one after the other, make a round."""
+        """Return how many consecutive waiting calls make up a round."""
         return empty_calls + (1 if self.topics > 1 else self.own) / self.calls
 
     def _calls_until(self, unasked: float) -> float:
-        """Return after how many calls one client has left a message with this probability.
+        """Return the number of calls after which a client has still not taken a message with this
+        probability.
 
-        The calls in flight when a message arrives end at any time after it, so that the probability
+        The calls in flight when a message arrives end at a random time after it, so the probability
         is linear between whole calls.
         """
         last = 0
@@ -191,14 +196,15 @@ class ReceiveWait:
 
     def _unasked_by(self, number: int) -> float:
         """Return the probability that neither the calls in flight nor ``number`` more by each
-        caller ask the broker.
+        caller query the broker.
         """
         calls = (number + 1) * self.calls
         if self.turns is Turns.RANDOM_QUEUES:
             other = self.others / (self.own + self.others)
             turns, rest = divmod(calls, self.topics)
             return float(other**turns * (1 - rest / self.topics * (1 - other)))
-        # the queues asked meanwhile are in a row; as many rows of other brokers' queues exist
+        # the queues queried meanwhile are consecutive; so many such runs of other brokers' queues
+        # exist
         all_queues = self.own + self.others
         return sum(
             _binomial(calls, turns, 1 / self.topics)
@@ -216,16 +222,18 @@ def _binomial(trials: int, hits: int, chance: float) -> float:
 
 
 TURNS = {GO: Turns.RANDOM_TOPICS, PYTHON: Turns.RANDOM_QUEUES}
-"""By language, where it is not `Turns.IN_TURN`. No file shows the release of a client behind a
-proxy, so Python's is taken for the one whose messages wait longest."""
+"""By language, unless it is `Turns.IN_TURN`. No file shows the release of a client behind a proxy,
+so Python's is assumed to be the one whose messages wait longest.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupWait:
-    """The waits for messages of one broker, while all clients of a group receive side by side.
+    """The waits for messages on one broker, while all clients of a group receive concurrently.
 
     Attributes:
-        alike: at least one; the clients that select alike are in one. All have as many topics.
+        alike: one for each set of clients that select alike, at least one. All have the same number
+            of topics.
     """
 
     alike: tuple[ReceiveWait, ...]
@@ -242,7 +250,7 @@ class GroupWait:
 
     @property
     def turns(self) -> tuple[Turns, ...]:
-        """Return how the clients select, each way once."""
+        """Return the distinct ways in which the clients select."""
         return tuple(dict.fromkeys(wait.effective_turns for wait in self.alike))
 
     @property
@@ -261,9 +269,9 @@ class GroupWait:
         return None if self.empty_calls is None else self.empty_calls * await_ms
 
     def within_ms(self, share: float, await_ms: int = MAX_AWAIT_MS) -> int:
-        """Return within which time any client asks for this share of the messages.
+        """Return the time within which any client requests this share of the messages.
 
-        A message is left if every client leaves it, each at its own place of its own round.
+        A message is not taken if no client takes it, each being at its own point in its own round.
 
         >>> queues = {"a": 4, "b": 4}
         >>> group_wait(queues, "a", {"x": "JAVA"}).within_ms(0.99)
@@ -285,10 +293,10 @@ def group_wait(
     languages: Mapping[str, str | None],
     topics: int = 1,
 ) -> GroupWait:
-    """Return the waits for messages of one broker with one call of each client at a time.
+    """Return the waits for messages on one broker if each client makes one call at a time.
 
     Args:
-        queues: readable queues of the topic by broker.
+        queues: the number of the topic's readable queues by broker.
         broker_name: one of them.
         languages: the language of each receiving client, at least one; None counts as Java.
         topics: how many topics each client subscribes to.
@@ -303,7 +311,7 @@ def group_wait(
     others = sum(queues.values()) - own
     alike: dict[ReceiveWait, int] = {}
     for language in languages.values():
-        # Node's 1.0.8 keeps the queues whose id, not whose broker's, is 0
+        # Node 1.0.8 keeps the queues whose own id is 0, rather than whose broker's id is 0
         only_0 = language == NODE_JS and others > 0
         asked = (1, len(queues) - 1) if only_0 else (own, others)
         turns = TURNS.get(language or JAVA, Turns.IN_TURN)

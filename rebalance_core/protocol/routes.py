@@ -1,4 +1,4 @@
-"""Queues that consumers may read (rocketmq.md §6.3): broker up, READ bit, ids below readQueueNums;
+"""Queues that consumers may read (rocketmq.md §6.3: broker up, READ bit, ids below readQueueNums),
 and brokers without a master (rocketmq.md §15).
 """
 
@@ -14,15 +14,17 @@ DEFAULT_PERM = 6  # read and write
 
 @dataclass(slots=True)
 class Routes:
-    """Topic configuration per broker and which brokers are down; a broker never heard of is up."""
+    """Topic configuration per broker, and the brokers that are down; an unmentioned broker is
+    up.
+    """
 
     configs: dict[str, dict[str, tuple[int, int]]] = field(default_factory=dict)
     """topic -> broker name -> (read_queue_nums, perm)"""
     down: set[str] = field(default_factory=set)
     masterless: dict[str, str | None] = field(default_factory=dict)
-    """Broker without a master -> what its slaves do: one of `MASTER_MODES`, None: unknown."""
+    """Broker without a master -> what its slaves do: one of `MASTER_MODES`, or None if unknown."""
     _readable: dict[str, tuple[MessageQueue, ...]] = field(default_factory=dict, compare=False)
-    """By topic, as far as it was asked for since the last event."""
+    """By topic, for those requested since the last event."""
 
     def apply(self, event: Event) -> None:
         """Apply a broker, master or topic event; others are ignored."""
@@ -48,11 +50,13 @@ class Routes:
 
     @property
     def lockless(self) -> frozenset[str]:
-        """Brokers that give no client order locks; the default where that is unknown."""
+        """Brokers that grant no order locks to clients; the default is used if this is unknown."""
         return frozenset(broker for broker, mode in self.masterless.items() if mode != ACTING)
 
     def brokers_of(self, topic: str) -> set[str]:
-        """Return the brokers on which the topic is configured, up or down, whatever its perm."""
+        """Return the brokers on which the topic is configured, whether up or down and whatever its
+        perm.
+        """
         return set(self.configs.get(topic, {}))
 
     def readable_queues(self, topic: str) -> list[MessageQueue]:

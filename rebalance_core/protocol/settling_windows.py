@@ -1,14 +1,14 @@
 """The time that a group needs to settle after an event (rocketmq.md §6.4, §13).
 
-Upper bounds in milliseconds from the event to the last member's pass. Notifications that get
-lost are not in these bounds.
+Upper bounds, in milliseconds, from the event to the last member's pass. These bounds do not account
+for lost notifications.
 """
 
 from rebalance_core.model import events, times
 from rebalance_core.model.events import EXPIRED, Event
 from rebalance_core.model.intervals import DEFAULT_INTERVALS, Intervals
 
-PASS_MS = 2_000  # a pass itself: margin for its requests to all brokers
+PASS_MS = 2_000  # the pass itself: a margin for its requests to all brokers
 NOTIFIED_MS = times.REBALANCE_MIN_INTERVAL_MS + PASS_MS  # CHANGE is delivered at once
 OWN_PASS_MS = times.REBALANCE_WAIT_MS + NOTIFIED_MS  # without a notice: the client's own next pass
 SCAN_AND_PASS_MS = (
@@ -19,19 +19,19 @@ MASTER_BACK_MS = ROUTE_MS + times.HEARTBEAT_MS  # and each client's first heartb
 
 _TOLD = (events.CONSUMER_JOIN, events.CONSUMER_LEAVE, events.CONSUMER_LOST)
 _OWN_PASS = (events.CONSUMER_RESUME, events.UNSUBSCRIBE, events.REQUEST_MODE)
-"""No member is notified (of a mode: rocketmq.md §14)."""
+"""Events of which no member is notified (for modes: rocketmq.md §14)."""
 _NO_WINDOW = (events.CONSUMER_SUSPEND, events.NOTICES)
 
 
 def window_ms(
     event: Event, intervals: Intervals = DEFAULT_INTERVALS, notices: str = events.ON
 ) -> int:
-    """Return the longest time from an event to a client's last pass that answers it, in ms.
+    """Return the longest time from an event to a client's last pass in response to it, in ms.
 
     Args:
-        event: its type and detail count.
-        intervals: the client's.
-        notices: how brokers notify members then, one of `NOTICE_MODES`; see `notices_of`.
+        event: the event, of which the type and detail matter.
+        intervals: the client's intervals.
+        notices: how brokers notify members at that time, one of `NOTICE_MODES`; see `notices_of`.
     """
     soon = intervals.min_interval_ms + PASS_MS
     by_itself = intervals.wait_interval_ms + soon
@@ -59,8 +59,8 @@ def notices_of(event: Event, brokers: str, *, notified: bool) -> str:
 
     Args:
         event: a consumer event.
-        brokers: the slowest way of the brokers that have queues of the group.
-        notified: the group's switch.
+        brokers: the slowest mode among the brokers that have queues of the group.
+        notified: the group's setting.
     """
     closed = event.event_type == events.CONSUMER_LOST
     return brokers if notified or closed else events.OFF

@@ -1,7 +1,6 @@
-"""The queues that members take, each by the rules of its own client, and how these shares fit
-together.
+"""The queues that members take, each by its own client's rules, and how these shares fit together.
 
-Upstream: ``RebalanceImpl.rebalanceByTopic`` of every language.
+Upstream: ``RebalanceImpl.rebalanceByTopic`` in every language.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,18 +16,18 @@ from rebalance_core.strategies.registry import DEFAULT_VERSION
 from rebalance_core.strategies.texts import own_strategy
 
 MORE_QUEUES = range(64)
-"""Ids of each broker's queues of a topic that such a strategy has to divide alike, too."""
+"""Queue ids, on each broker of a topic, that such a strategy must also divide identically."""
 
 Owners = dict[MessageQueue, tuple[str, ...]]
 
 
 class MemberStrategy(NamedTuple):
-    """A member that divides queues itself, with its strategy.
+    """A member that allocates queues itself, with its strategy.
 
     Attributes:
         client_id: Its id.
         text: The strategy that its group is assumed to use.
-        language: Of its client; None: unknown, taken as Java.
+        language: The language of its client; None if unknown, which is treated as Java.
         version: The release of its client.
     """
 
@@ -39,7 +38,9 @@ class MemberStrategy(NamedTuple):
 
     @property
     def is_known(self) -> bool:
-        """`share_known`, and not because it is taken as Java for want of anything better."""
+        """Like `share_known`, but False for a client that is only treated as Java for want of
+        evidence.
+        """
         return is_modelled(self.language) and self.share_known
 
     @property
@@ -56,12 +57,13 @@ class MemberStrategy(NamedTuple):
 
 
 def busiest_rate(queues: Mapping[str, int], rates: Mapping[str, float], members: int) -> float:
-    """Return the messages per second of the member that AVG gives most queues of each topic.
+    """Return the messages per second of the member to which AVG gives the most queues of each
+    topic.
 
     Args:
-        queues: Topic -> number of its queues, which receive equally much.
+        queues: Topic -> number of its queues, which receive messages at equal rates.
         rates: Topic -> messages per second.
-        members: How many divide the queues; 1 or more.
+        members: How many members share the queues; 1 or more.
 
     >>> busiest_rate({"T": 8}, {"T": 80.0}, 3)
     30.0
@@ -72,15 +74,16 @@ def busiest_rate(queues: Mapping[str, int], rates: Mapping[str, float], members:
 def shares_of(
     members: Iterable[MemberStrategy], queues: Iterable[MessageQueue], client_ids: Iterable[str]
 ) -> dict[MemberStrategy, list[MessageQueue] | None]:
-    """Return the share of each member of the queues of one topic, in the order of its client.
+    """Return each member's share of the queues of one topic, in the order in which its client has
+    them.
 
     Args:
-        members: Who asks.
+        members: The members whose shares are requested.
         queues: The readable queues of the topic, in any order.
         client_ids: All members of the group, duplicates kept, in any order.
 
     Returns:
-        None for a member whose client throws: it keeps its queues.
+        None for a member whose client throws, so that it keeps its queues.
 
     >>> queues = [MessageQueue("T", "a", n) for n in range(4)]
     >>> ring = "CONSISTENT_HASH(virtual_nodes=10)"
@@ -90,7 +93,7 @@ def shares_of(
     [[0, 1, 3], [0, 1, 2]]
     """
     queues, client_ids = list(queues), list(client_ids)
-    # code points sort like their UTF-8
+    # code points sort in the same order as their UTF-8 bytes
     by_bytes = sorted(queues), sorted(client_ids)
     as_java = sort_queues(queues), sort_client_ids(client_ids)
     shares: dict[MemberStrategy, list[MessageQueue] | None] = {}

@@ -1,7 +1,7 @@
-"""The start offset of a newly assigned queue, from the client's rule only (rocketmq.md §5.1).
+"""The start offset of a newly assigned queue, by the client's rule alone (rocketmq.md §5.1).
 
-Upstream: ``computePullFromWhereWithException`` of ``RebalancePushImpl``,
-``RebalanceLitePullImpl`` and ``RebalancePullImpl``.
+Upstream: ``computePullFromWhereWithException`` in ``RebalancePushImpl``, ``RebalanceLitePullImpl``
+and ``RebalancePullImpl``.
 """
 
 from rebalance_core.model.errors import StartOffsetError, UsageError
@@ -22,7 +22,7 @@ NO_STORED_OFFSET = -1  # OffsetStore.readOffset: nothing stored
 STORED_OFFSET_ERROR = -2  # OffsetStore.readOffset: the store could not be read
 NO_START_OFFSET = -1  # computePullFromWhere: the queue is not added in this pass
 
-# Which rule decides: the values of ``pull_starts.rule``.
+# The rules that can decide: the values of ``pull_starts.rule``.
 STORED = "STORED"
 LOCAL_STORE = "LOCAL_STORE"
 BROKER_ZERO = "BROKER_ZERO"
@@ -38,7 +38,7 @@ REFUSED_MODE = "Invalid ConsumeFromWhere Value"  # DefaultLitePullConsumer.setCo
 # RebalancePushImpl 5.x words the failure differently under CONSUME_FROM_LAST_OFFSET.
 STORE_FAILED_LAST = "Failed to query consume offset from offset store"
 STORE_FAILED = "Failed to query offset from offset store"
-# Upstream passes on MQAdminImpl's own words; only the fact that it failed is known here.
+# Upstream passes on MQAdminImpl's own message; only the failure itself is known here.
 MAX_OFFSET_FAILED = "maxOffset failed"
 SEARCH_OFFSET_FAILED = "searchOffset failed"
 
@@ -53,25 +53,25 @@ def compute_pull_from_where(
     timestamp_offset: int | None,
     version: str | Version,
 ) -> int:
-    """Return the offset of upstream's ``computePullFromWhereWithException``.
+    """Return the offset that upstream's ``computePullFromWhereWithException`` returns.
 
     Args:
         consumer_type: ``PUSH``, ``LITE_PULL`` or ``PULL``.
-        consume_from_where: name of the ``ConsumeFromWhere`` constant.
-        topic: topic of the queue; retry topics have rules of their own.
-        stored_offset: what the offset store answers: an offset, -1 none, -2 error.
-        max_offset: the broker's max offset; None when the look-up fails.
-        timestamp_offset: the broker's answer to the timestamp search; None when it fails.
-        version: version of the client.
+        consume_from_where: the name of the ``ConsumeFromWhere`` constant.
+        topic: the queue's topic; retry topics have their own rules.
+        stored_offset: the offset store's answer: an offset, -1 if there is none, -2 on error.
+        max_offset: the broker's max offset; None if the lookup fails.
+        timestamp_offset: the broker's answer to the timestamp search; None if it fails.
+        version: the client's version.
 
     Returns:
-        The offset, or -1: upstream returns -1 without throwing for an unreadable store, except
-        in the push consumer of 5.x.
+        The offset, or -1: except in the push consumer of 5.x, upstream returns -1 for an unreadable
+        store rather than throwing.
 
     Raises:
-        StartOffsetError: upstream throws; the message is upstream's (for a failed look-up, whose
-            message is the transport's, `MAX_OFFSET_FAILED` or `SEARCH_OFFSET_FAILED`).
-        UsageError: an unknown consumer type or mode.
+        StartOffsetError: upstream throws; the message is upstream's (for a failed lookup, whose
+            message comes from the transport, `MAX_OFFSET_FAILED` or `SEARCH_OFFSET_FAILED`).
+        UsageError: the consumer type or mode is unknown.
     """
     return start_rule(
         consumer_type=consumer_type,
@@ -94,7 +94,7 @@ def start_rule(
     timestamp_offset: int | None,
     version: str | Version,
 ) -> tuple[str, int]:
-    """Return the rule that decides and what `compute_pull_from_where` returns; raise its errors."""
+    """Return the deciding rule and the result of `compute_pull_from_where`; raise its errors."""
     _check(consumer_type, consume_from_where)
     if consumer_type == PULL:
         return PULL_ALWAYS_ZERO, 0  # RebalancePullImpl: the user handles offsets
@@ -124,10 +124,10 @@ def compute_pull_from_where_no_exception(
     timestamp_offset: int | None,
     version: str | Version,
 ) -> int:
-    """Run upstream's ``computePullFromWhere``, which a pass uses: -1 where the other one throws.
+    """Run upstream's ``computePullFromWhere``, which a pass uses: -1 where the other method throws.
 
-    Arguments as `compute_pull_from_where`. A mode that lite pull's setter refuses still raises
-    `StartOffsetError`: such a consumer never starts.
+    The arguments are those of `compute_pull_from_where`. A mode that lite pull's setter rejects
+    still raises `StartOffsetError`, because such a consumer never starts.
     """
     try:
         return compute_pull_from_where(
@@ -148,12 +148,12 @@ def compute_pull_from_where_no_exception(
 def _first_start(
     consume_from_where: str, topic: str, max_offset: int | None, timestamp_offset: int | None
 ) -> tuple[str, int]:
-    """Return the rule and the start of a queue for which nothing is stored."""
+    """Return the rule and the start offset of a queue for which no offset is stored."""
     retry = is_retry_topic(topic)
     if consume_from_where == FIRST_OFFSET:
         return RETRY_ZERO if retry else FIRST_ZERO, 0
     if consume_from_where == TIMESTAMP:
-        # A retry topic starts at its end here, and at 0 under LAST_OFFSET: upstream's own choice.
+        # A retry topic starts at its end here but at 0 under LAST_OFFSET, as upstream has it.
         if retry:
             return RETRY_MAX, _looked_up(max_offset, MAX_OFFSET_FAILED)
         return TIMESTAMP_SEARCH, _looked_up(timestamp_offset, SEARCH_OFFSET_FAILED)

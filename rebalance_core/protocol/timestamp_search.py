@@ -1,8 +1,8 @@
-"""Bounds of a broker's timestamp search, from what was seen of the queue over time
-(rocketmq.md §5.4).
+"""Bounds on a broker's timestamp search, from observations of the queue over time (rocketmq.md
+§5.4).
 
-Upstream: ``ConsumeQueue.getOffsetInQueueByTime``. Store times of single messages are unknown
-here; observations of the queue's offsets before and after the timestamp enclose the answer.
+Upstream: ``ConsumeQueue.getOffsetInQueueByTime``. The store times of individual messages are
+unknown here; observations of the queue's offsets before and after the timestamp bound the answer.
 """
 
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from rebalance_core.model.versions import Version, parse_version
 
-EXACT_LOWER_BOUND = (5, 1, 1)  # before: the nearest message in time
+EXACT_LOWER_BOUND = (5, 1, 1)  # earlier: the nearest message in time
 
 
 class OffsetObservation(NamedTuple):
@@ -22,7 +22,7 @@ class OffsetObservation(NamedTuple):
 
 
 class OffsetBounds(NamedTuple):
-    """An offset between ``low`` and ``high``, both inclusive; ``high`` None: nothing bounds it."""
+    """An offset between ``low`` and ``high``, both inclusive; ``high`` is None if unbounded."""
 
     low: int
     high: int | None
@@ -35,24 +35,24 @@ def timestamp_search_bounds(
     searched_ms: int,
     version: str | Version,
 ) -> OffsetBounds:
-    """Return every offset that ``searchOffset(timestamp)`` can answer.
+    """Return the range of offsets that ``searchOffset(timestamp)`` can return.
 
-    From 5.1.1 the answer is the smallest offset stored at or after the timestamp (max when there is
-    none). Earlier brokers return the message nearest in time, which may be stored before the
-    timestamp; for a timestamp in the future that is the last message, max - 1.
+    From 5.1.1 on, the answer is the smallest offset stored at or after the timestamp (max if there
+    is none). Earlier brokers return the message nearest in time, which may be stored before the
+    timestamp; for a timestamp in the future, that is the last message, max - 1.
 
     Args:
         observations: (observed_ms, min_offset, max_offset) of one queue, in any order.
         timestamp_ms: the timestamp searched for.
-        searched_ms: when the client searches; the newest min offset not later holds (else the
-            oldest seen).
-        version: version of the broker.
+        searched_ms: when the client searches; the newest min offset seen by then applies (otherwise
+            the oldest seen).
+        version: the broker's version.
 
     Returns:
-        low: max_offset of the last observation before the timestamp; the min offset (0 when
-            nothing was ever seen) when there is none.
-        high: max_offset of the first observation at or after it, None when there is none.
-            Both are at least the min offset.
+        low: the max_offset of the last observation before the timestamp; without one, the min
+            offset (0 if there are no observations).
+        high: the max_offset of the first observation at or after it; None if there is none. Both
+            are at least the min offset.
     """
     seen = sorted(OffsetObservation(*row) for row in observations)
     if not seen:
