@@ -1,4 +1,4 @@
-"""Access to file systems: plain values that are sent to the tasks of a cluster."""
+"""Access to file systems, as plain values that can be sent to the tasks of a cluster."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 SETTLE_SECONDS = 0.5
-"""How long a file that was made must stay as it is: longer than a writer takes to look and write.
+"""How long a created file must remain unchanged: longer than a writer takes to check and write.
 
-pyarrow knows no exclusive creation in a store. Of two writers the last one stays, and the other
-sees it.
+pyarrow has no exclusive creation in a store. Of two writers the later one wins, and the other
+notices it.
 """
 
 
@@ -29,14 +29,14 @@ CONNECT_SECONDS, REQUEST_SECONDS, ATTEMPTS = 3.0, 10.0, 3
 """How long a store may stay silent, and how often requests are retried: a dead store is detected
 within half a minute.
 
-pyarrow's own 1 and 3 s are short for a store that completes the upload of a large file.
+pyarrow's defaults, 1 and 3 s, are too short while a store completes the upload of a large file.
 """
 
 
 _ENDPOINT = re.compile(r"https?://[^/@\s]+[^@\s]*", re.IGNORECASE)
 
 
-_NO_REGION = "us-east-1"  # for stores other than Amazon's: some name is signed
+_NO_REGION = "us-east-1"  # for stores other than Amazon's: the signature needs some name
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,9 @@ class S3Access:
     Attributes:
         bucket: Its name.
         endpoint: URL of a store that is not Amazon's.
-        region: Of the bucket; None: asked for.
+        region: The bucket's region; None to ask the store for it.
         access_key: With `secret_key` and maybe `session_token`; never shown.
-        ca_bundle: File of the certificates that are trusted.
+        ca_bundle: The file of trusted certificates.
     """
 
     bucket: str
@@ -71,7 +71,7 @@ class S3Access:
     ca_bundle: str | None = None
 
     def open(self) -> fs.FileSystem:
-        """Return the file system, at the cost of at most a request for the bucket's region."""
+        """Return the file system, at the cost of at most one request, for the bucket's region."""
         from pyarrow import fs
 
         region = self.region
@@ -109,7 +109,7 @@ class HadoopAccess:
         """Return the file system.
 
         Raises:
-            OSError: libhdfs or its JVM is not there, or the name node does not answer.
+            OSError: libhdfs or its JVM is missing, or the name node does not answer.
         """
         from pyarrow import fs
 
@@ -121,13 +121,13 @@ Access = LocalAccess | S3Access | HadoopAccess
 
 @cache
 def opened(access: Access) -> fs.FileSystem:
-    """Return the file system, opened once in-process."""
+    """Return the file system, opened once per process."""
     return access.open()
 
 
 @cache
 def why_not_opened(access: Access) -> str | None:
-    """Return why the file system cannot be opened, in the words of the first attempt, or None if it
+    """Return why the file system cannot be opened, as reported by the first attempt, or None if it
     can.
     """
     try:
@@ -138,13 +138,13 @@ def why_not_opened(access: Access) -> str | None:
 
 
 def s3_access(bucket: str, environment: Mapping[str, str] = os.environ) -> S3Access:
-    """Read the access to S3 from the environment, by the names that AWS's own tools read.
+    """Read the access to S3 from the environment, under the names that AWS's own tools use.
 
-    pyarrow reads keys, profiles and roles on its own, but neither ``AWS_ENDPOINT_URL`` nor a
-    bucket's region. Keys are passed nevertheless: tasks on other hosts need those of the driver.
+    pyarrow reads keys, profiles and roles itself, but neither ``AWS_ENDPOINT_URL`` nor a bucket's
+    region. Keys are passed nevertheless, because tasks on other hosts need the driver's.
 
     Raises:
-        UsageError: The endpoint is no URL.
+        UsageError: The endpoint is not a URL.
     """
     endpoint = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
     if endpoint and not _ENDPOINT.fullmatch(endpoint):
@@ -163,8 +163,8 @@ def s3_access(bucket: str, environment: Mapping[str, str] = os.environ) -> S3Acc
 
 
 def _region_of(bucket: str) -> str | None:
-    """Return the bucket's region at Amazon, or None if unknown, in which case a request will show
-    the reason.
+    """Return the bucket's region at Amazon, or None if unknown; a request will then show the
+    reason.
     """
     from pyarrow import fs
 

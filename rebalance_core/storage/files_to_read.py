@@ -1,4 +1,4 @@
-"""Files that a run reads byte by byte, wherever they lie."""
+"""Files that a run reads byte by byte, wherever they are stored."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ class FileToRead(Protocol):
     """A file: a `storage.place.Place`, or bytes that Spark read; methods raise `OSError`."""
 
     def open(self, at: int = 0) -> BinaryIO:
-        """Open the bytes as they are, for reading in order from a byte on."""
+        """Open the raw bytes for sequential reading, from a given byte on."""
 
     def read_bytes(self) -> bytes:
         """Return all bytes."""
 
 
 class FolderToRead(FileToRead, Protocol):
-    """A folder or a file in it: a `storage.place.Place`, or a folder that only Spark reaches."""
+    """A folder or a file in it: a `storage.place.Place`, or a folder that only Spark can reach."""
 
     @property
     def url(self) -> str:
@@ -24,7 +24,7 @@ class FolderToRead(FileToRead, Protocol):
 
     @property
     def path(self) -> str:
-        """The path in its file system."""
+        """The path within its file system."""
 
     @property
     def is_local(self) -> bool:
@@ -36,7 +36,7 @@ class FolderToRead(FileToRead, Protocol):
         """Return `url` as messages show it, without a password."""
 
     def head(self, size: int) -> bytes:
-        """Return the first bytes of the file, up to this number."""
+        """Return up to this number of bytes from the start of the file."""
 
     def sizes(self) -> list[tuple[str, int]]:
-        """Return path below this folder and bytes of every file in it, sorted."""
+        """Return the relative path and size in bytes of every file in this folder, sorted."""

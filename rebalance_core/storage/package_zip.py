@@ -1,23 +1,24 @@
-"""This package as a zip, as Spark's workers import it; same tree, same bytes.
+"""This package as a zip, in the form that Spark's workers import; the same tree gives the same
+bytes.
 
-A wheel is not importable on executors, a zip is. In cluster deploy mode only the entry script and
-this zip travel, so it holds the command line and the defaults too.
+Executors can import a zip, but not a wheel. In cluster deploy mode only the entry script and this
+zip are shipped, so it also contains the command line and the defaults.
 """
 
 import zipfile
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent.parent
-EPOCH_OF_ZIP = (1980, 1, 1, 0, 0, 0)  # the oldest time a zip can hold
+EPOCH_OF_ZIP = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can store
 
 
 def write_package(target: Path) -> int:
-    """Write the zip, and the folder that it is in; return the number of files in it."""
+    """Write the zip, creating its folder if needed; return the number of files in it."""
     return write_zip(target, PACKAGE, PACKAGE.name)
 
 
 def write_zip(target: Path, folder: Path, name: str) -> int:
-    """Write the files of a folder under a name, without bytecode; return how many there are."""
+    """Write the files of a folder under a name, without bytecode; return their number."""
     files = sorted(
         path
         for path in folder.rglob("*")

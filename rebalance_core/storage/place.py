@@ -1,6 +1,7 @@
 """Places that operators read and write: folders of this machine, S3 and HDFS.
 
-A file system is opened by plain values that travel to tasks. Importing this needs no pyarrow.
+A file system is opened from plain values that can be sent to tasks. Importing this module does not
+need pyarrow.
 """
 
 from __future__ import annotations
@@ -37,14 +38,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Place:
-    """A file or a folder: its usual name, and how it is reached; picklable.
+    """A file or a folder: its usual name and how to reach it; picklable.
 
-    Methods raise `OSError` where the file system does (`reason_of` explains it).
+    Methods raise `OSError` if the file system does (`reason_of` explains it).
 
     Attributes:
-        url: As operators name it, without a slash at the end.
-        path: In its file system.
-        access: How that is opened.
+        url: The name that operators use, without a trailing slash.
+        path: The path within its file system.
+        access: How the file system is opened.
     """
 
     url: str
@@ -52,7 +53,7 @@ class Place:
     access: Access
 
     def __truediv__(self, name: str) -> Place:
-        """Return the place in this folder under a name."""
+        """Return the place with this name in the folder."""
         return replace(self, url=f"{self.url}/{name}", path=f"{self.path.rstrip('/')}/{name}")
 
     def __str__(self) -> str:
@@ -74,39 +75,40 @@ class Place:
         return opened(self.access)
 
     def exists(self) -> bool:
-        """Return True for a file and for a folder."""
+        """Return True if there is a file or a folder."""
         return bool(self._info().type)
 
     def is_folder(self) -> bool:
-        """Return True for a folder; in an object store, for a prefix of some object."""
+        """Return True for a folder or, in an object store, for a prefix of some object."""
         return not (info := self._info()).is_file and bool(info.type)
 
     def names(self) -> list[str]:
-        """Return the names right in the folder, sorted; none if there is no such folder."""
+        """Return the names directly in the folder, sorted; none if there is no such folder."""
         return sorted(info.base_name for info in self._entries(recursive=False))
 
     def files(self) -> list[Place]:
-        """Return all files in the folder and below, sorted by path."""
+        """Return all files in the folder and its subfolders, sorted by path."""
         paths = sorted(info.path for info in self._entries(recursive=True) if info.is_file)
         below = len(self.path.rstrip("/")) + 1
         return [self / path[below:] for path in paths]
 
     def size(self) -> int:
-        """Return the bytes of a file, or of all files in a folder; 0 if there is none."""
+        """Return the size in bytes of a file or of all files in a folder; 0 if there is none."""
         info = self._info()
         return int(info.size) if info.is_file else sum(size for _, size in self.sizes())
 
     def sizes(self) -> list[tuple[str, int]]:
-        """Return path below this folder and bytes of every file in it, sorted."""
+        """Return the relative path and size in bytes of every file in this folder, sorted."""
         below = len(self.path.rstrip("/")) + 1
         files = [info for info in self._entries(recursive=True) if info.is_file]
         return sorted((info.path[below:], int(info.size)) for info in files)
 
     def parquet_rows(self) -> int | None:
-        """Return the rows of the folder's Parquet files, by their footers; None: no such folder.
+        """Return the number of rows in the folder's Parquet files, from their footers; None if
+        there is no such folder.
 
         Raises:
-            ArrowException: a file that is not hidden is no Parquet; the text names it.
+            ArrowException: a file that is not hidden is not Parquet; the text names it.
         """
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -126,7 +128,7 @@ class Place:
         return rows
 
     def open(self, at: int = 0) -> BinaryIO:
-        """Open a file's bytes as they are, whatever its suffix, for reading in order.
+        """Open a file's raw bytes, whatever its suffix, for sequential reading.
 
         Args:
             at: The first byte to read.
@@ -136,7 +138,7 @@ class Place:
         return cast("BinaryIO", BufferedReader(opened, _READ_BYTES))
 
     def head(self, size: int) -> bytes:
-        """Return the first bytes of a file, up to this number."""
+        """Return up to this number of bytes from the start of a file."""
         with self.file_system.open_input_file(self.path) as file:
             return bytes(file.read(size))
 
@@ -146,7 +148,7 @@ class Place:
             return bytes(file.read())
 
     def read_text(self) -> str | None:
-        """Return a small file's text; None if it is not there."""
+        """Return a small file's text, or None if the file does not exist."""
         try:
             with self.file_system.open_input_stream(self.path) as file:
                 return str(file.read().decode("utf-8"))
@@ -154,12 +156,12 @@ class Place:
             return None
 
     def write_text(self, text: str) -> None:
-        """Write a small file, over an earlier file; on HDFS not whole at every moment."""
+        """Write a small file, replacing an earlier file; not atomic on HDFS."""
         with self.file_system.open_output_stream(self.path) as file:
             file.write(text.encode("utf-8"))
 
     def create_text(self, text: str) -> None:
-        """Create a small file; `FileExistsError` if it exists, or another writer was later."""
+        """Create a small file; raise `FileExistsError` if it exists or another writer was later."""
         if self.read_text() is not None:
             raise FileExistsError(self.url)
         self.write_text(text)
@@ -168,18 +170,20 @@ class Place:
             raise FileExistsError(self.url)
 
     def make_folder(self) -> None:
-        """Make the folder and those above it; object stores have none to make."""
+        """Create the folder and its parents; object stores have no folders to create."""
         if not isinstance(self.access, S3Access):
             self.file_system.create_dir(self.path)
 
     def make_new_folder(self) -> None:
-        """Make a folder as `make_folder` does; `FileExistsError` if anything already exists."""
+        """Create a folder as `make_folder` does; raise `FileExistsError` if anything already
+        exists.
+        """
         if self.exists():
             raise FileExistsError(self.url)
         self.make_folder()
 
     def delete(self) -> None:
-        """Remove a file, or a folder with all in it; nothing to do if it is not there."""
+        """Remove a file, or a folder with its contents; do nothing if it does not exist."""
         info = self._info()
         if info.is_file:
             self.file_system.delete_file(self.path)
@@ -187,10 +191,10 @@ class Place:
             self.file_system.delete_dir(self.path)
 
     def move_to(self, target: Place) -> None:
-        """Move a file to a place of the same file system; an object store copies and deletes.
+        """Move a file to a place in the same file system; an object store copies and deletes it.
 
         Raises:
-            FileNotFoundError: It is not there.
+            FileNotFoundError: The file does not exist.
         """
         try:
             self.file_system.move(self.path, target.path)
@@ -206,7 +210,7 @@ class Place:
         from pyarrow import fs
 
         try:
-            # a missing bucket is an error, a missing folder is not: allow_not_found hides both
+            # a missing bucket is an error but a missing folder is not; allow_not_found hides both
             return list(
                 self.file_system.get_file_info(fs.FileSelector(self.path, recursive=recursive))
             )
@@ -215,30 +219,30 @@ class Place:
 
 
 _READ_BYTES = 4 << 20
-"""Bytes of a request to a store: each costs a round trip."""
+"""Bytes per request to a store, each of which costs a round trip."""
 
 
 _ASIDE = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{32}")
-"""A small file while it is written, beside the file that it becomes."""
+"""The name of a small file while it is being written, beside the file that it becomes."""
 
 
 @dataclass(frozen=True)
 class LocalPlace(Place):
-    """A file or a folder of this machine, or mounted here; its name may not be UTF-8."""
+    """A file or folder on this machine, or mounted here; its name need not be UTF-8."""
 
     def names(self) -> list[str]:
-        """Return the names right in the folder, sorted; none if there is no such folder."""
+        """Return the names directly in the folder, sorted; none if there is no such folder."""
         folder = Path(self.path)
         return sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
 
     def open(self, at: int = 0) -> BinaryIO:
-        """Open a file's bytes for reading in order; see `Place.open`."""
+        """Open a file's bytes for sequential reading; see `Place.open`."""
         opened = Path(self.path).open("rb")  # noqa: SIM115  # the caller closes it
         opened.seek(at)
         return opened
 
     def head(self, size: int) -> bytes:
-        """Return the first bytes of a file, up to this number."""
+        """Return up to this number of bytes from the start of a file."""
         with self.open() as file:
             return file.read(size)
 
@@ -247,7 +251,7 @@ class LocalPlace(Place):
         return Path(self.path).read_bytes()
 
     def read_text(self) -> str | None:
-        """Return a small file's text; None if it is not there."""
+        """Return a small file's text, or None if the file does not exist."""
         path = Path(self.path)
         try:
             if path.is_fifo() or path.is_char_device():
@@ -257,32 +261,37 @@ class LocalPlace(Place):
             return None
 
     def write_text(self, text: str) -> None:
-        """Replace a small file atomically: a reader sees the old or the new content."""
+        """Replace a small file atomically: a reader sees either the old or the new content."""
         with self._written_aside(text) as whole:
             whole.replace(self.path)
 
     def create_text(self, text: str) -> None:
-        """Create a small file, whole or not at all; `FileExistsError` if it exists."""
+        """Create a small file, completely or not at all; raise `FileExistsError` if it exists."""
         with self._written_aside(text) as whole:
             try:
                 os.link(whole, self.path)
             except FileExistsError:
                 raise
             except OSError:
-                # Some mounts have no links: still exclusive, though a crash could leave half a file
+                # Some mounts have no links: this is still exclusive, but a crash could leave a
+                # partial file
                 with Path(self.path).open("x", encoding="utf-8") as file:
                     file.write(text)
 
     def make_folder(self) -> None:
-        """Make the folder and those above it."""
+        """Create the folder and its parents."""
         Path(self.path).mkdir(parents=True, exist_ok=True)
 
     def make_new_folder(self) -> None:
-        """Make a folder as `make_folder` does; `FileExistsError` if anything already exists."""
+        """Create a folder as `make_folder` does; raise `FileExistsError` if anything already
+        exists.
+        """
         Path(self.path).mkdir(parents=True)
 
     def check_makeable(self) -> None:
-        """Raise the `OSError` that `make_folder` and the first file would, and touch nothing."""
+        """Raise the `OSError` that `make_folder` and the first file would raise, without changing
+        anything.
+        """
         path = Path(self.path)
         nearest = next(path for path in (path, *path.parents) if path.exists())
         if not nearest.is_dir():
@@ -292,7 +301,7 @@ class LocalPlace(Place):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(nearest))
 
     def delete(self) -> None:
-        """Remove a file, or a folder with all in it; nothing to do if it is not there."""
+        """Remove a file, or a folder with its contents; do nothing if it does not exist."""
         path = Path(self.path)
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
@@ -300,9 +309,9 @@ class LocalPlace(Place):
             path.unlink(missing_ok=True)
 
     def delete_leftovers(self, names: Collection[str]) -> None:
-        """Remove leftovers of killed writers of small files with these names from the folder.
+        """Remove from the folder what killed writers left of small files with these names.
 
-        A running writer notices this, and writes again or gives up its lock's heartbeat.
+        A running writer notices this and either writes again or gives up its lock's heartbeat.
         """
         for path in map(Path(self.path).joinpath, self.names()):
             aside = _ASIDE.fullmatch(path.name)
@@ -311,7 +320,7 @@ class LocalPlace(Place):
 
     @contextmanager
     def _written_aside(self, text: str) -> Iterator[Path]:
-        """Yield a file that is removed in the end, on a full disk and after a signal too."""
+        """Yield a file that is removed at the end, even on a full disk or after a signal."""
         aside = Path(self.path).with_name(f".{self.name}.{os.urandom(16).hex()}")
         try:
             with aside.open("x", encoding="utf-8") as file:
@@ -324,11 +333,11 @@ class LocalPlace(Place):
 
 
 Location = str | PathLike[str] | Place
-"""What counts as a place."""
+"""The kinds of places."""
 
 
 class NotReached(UsageError):
-    """A place that is not reached without Spark."""
+    """A place that cannot be reached without Spark."""
 
 
 _URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+)://(?P<host>[^/]*)(?P<path>.*)", re.DOTALL)
@@ -343,7 +352,7 @@ def place_of(location: Location) -> Place:
         location: A path, a ``file:`` URI, ``s3://`` or ``s3a://`` with a bucket, or ``hdfs://``.
 
     Raises:
-        NotReached: Another scheme, or pyarrow lacks its requirements.
+        NotReached: The scheme is another one, or pyarrow lacks its requirements.
         UsageError: The address is wrong.
     """
     if isinstance(location, Place):
@@ -369,10 +378,10 @@ def is_reachable(location: str) -> bool:
 
 
 def object_store(location: Location) -> Place | None:
-    """Return the place, if it is in an object store that this process reaches.
+    """Return the place if it is in an object store that this process can reach.
 
-    Tasks of a cluster write there themselves. A local folder they may not share, and for HDFS each
-    of their Python processes would start a JVM: Spark has its own way to both.
+    Tasks of a cluster write there themselves. They may not share a local folder, and for HDFS each
+    of their Python processes would start a JVM; Spark has its own access to both.
     """
     if isinstance(location, Place):
         return location if isinstance(location.access, S3Access) else None
@@ -382,7 +391,9 @@ def object_store(location: Location) -> Place | None:
 
 
 def is_direct(location: str) -> bool:
-    """Return True for a place that driver and tasks reach without Spark: local, or a store."""
+    """Return True for a place that the driver and tasks can reach without Spark: local or in a
+    store.
+    """
     return is_local(location) or object_store(location) is not None
 
 
@@ -400,7 +411,7 @@ def _s3_place(uri: re.Match[str]) -> Place:
     if not bucket:
         raise UsageError(f"{shown} names no bucket; write {uri['scheme']}://BUCKET/FOLDER")
     try:
-        from pyarrow.fs import S3FileSystem  # noqa: F401  # some builds of pyarrow have none
+        from pyarrow.fs import S3FileSystem  # noqa: F401  # some builds of pyarrow lack it
     except ImportError as error:
         raise NotReached(f"{shown}: the installed pyarrow is built without S3 ({error})") from error
     return Place(uri[0], f"{bucket}{uri['path']}", s3_access(bucket))

@@ -1,8 +1,8 @@
 """The folder of a run: its record, and whether its tables match it.
 
-`_run.json` is written last, with the number of rows of every table. Every reader of such a folder
-uses this module: half a table, a duplicate part or a missing table is refused and never read as a
-result.
+`_run.json` is written last, with the number of rows in every table. Every reader of such a folder
+uses this module, so a partial table, a duplicate part or a missing table is refused and never read
+as a result.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from rebalance_core.model.errors import InputRefused
 from rebalance_core.storage.store_answers import refusal
 
 Record = Mapping[str, Any]
-"""A parsed `_run.json`; the fields that `fault_of` knows have the types that it asks for."""
+"""A parsed `_run.json`; the fields that `fault_of` knows have the types that it requires."""
 
 
 class Folder(Protocol):
-    """A folder that a run may have written: a `Place`, or a folder that only Spark reaches."""
+    """A folder that a run may have written: a `Place`, or a folder that only Spark can reach."""
 
     @property
     def url(self) -> str:
@@ -34,25 +34,25 @@ class Folder(Protocol):
     def __truediv__(self, name: str) -> Any: ...
 
     def names(self) -> list[str]:
-        """Return the names right in the folder; none if there is no such folder."""
+        """Return the names directly in the folder; none if there is no such folder."""
 
     def read_text(self) -> str | None:
-        """Return the text of a small file; None if it is not there."""
+        """Return the text of a small file, or None if the file does not exist."""
 
     def parquet_rows(self) -> int | None:
         """Return the number of rows in a table's Parquet files according to their footers, or None
-        without the table.
+        if there is no such table.
         """
 
 
 class DamagedRecord(InputRefused):
-    """A `_run.json` of ours in which something is not as any run writes it."""
+    """A `_run.json` of ours with content that no run writes."""
 
 
 _OF_OURS = frozenset({"job", "status", "library_version", "contract_version"})
 _MOST = 2**63 - 1
 _FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
-"""The years 1 to 9999, which `datetime` knows."""
+"""The years 1 to 9999, which `datetime` supports."""
 _RUN_ID = re.compile(r"[0-9a-f]{1,64}")
 
 Check = Callable[[str, Any], Iterator[str]]
@@ -60,10 +60,11 @@ Check = Callable[[str, Any], Iterator[str]]
 
 
 def find_run(folder: Folder) -> dict[str, Any] | None:
-    """Return this library's record in the folder, of any version and status; None: there is none.
+    """Return this library's record in the folder, of any version and status, or None if there is
+    none.
 
     Raises:
-        DamagedRecord: It is a record of this library, but no run writes it like that.
+        DamagedRecord: It is a record of this library, but with content that no run writes.
         OSError: The file cannot be read.
     """
     record = _parsed(folder)
@@ -76,13 +77,13 @@ def find_run(folder: Folder) -> dict[str, Any] | None:
 
 
 def read_run(folder: Folder) -> dict[str, Any]:
-    """Return the record of a folder that holds a result this version can read.
+    """Return the record of a folder with a result that this version can read.
 
-    Fields that this version does not know are handed on as they are: things are only added.
+    Fields unknown to this version are passed on unchanged, because versions only add fields.
 
     Raises:
-        InputRefused: There is no record of ours or it cannot be read, the run failed, or its
-            tables are not of this library's contract version.
+        InputRefused: There is no record of ours or it cannot be read, the run failed, or its tables
+            have another contract version than this library's.
     """
     try:
         record = find_run(folder)
@@ -95,10 +96,10 @@ def read_run(folder: Folder) -> dict[str, Any]:
 
 
 def read_version(folder: Folder) -> dict[str, Any]:
-    """Return the record of readable tables, as `read_run`; of its fields the version must be there.
+    """Return the record of readable tables, like `read_run`; only its version field is required.
 
     Raises:
-        InputRefused: As of `read_run`.
+        InputRefused: As for `read_run`.
     """
     try:
         text = (folder / RUN_NAME).read_text()
@@ -134,9 +135,9 @@ def refuse_unreadable(record: Record | None, where: str, contract_version: int) 
     """Raise `InputRefused` unless this library can read the tables that the record describes.
 
     Args:
-        record: the parsed record; None where there is none of ours.
+        record: the parsed record; None if there is none of ours.
         where: the folder, for the message.
-        contract_version: this library's, the only version that it reads.
+        contract_version: this library's contract version, the only one that it reads.
     """
     if record is None:
         raise InputRefused(
@@ -161,7 +162,7 @@ def refuse_unreadable(record: Record | None, where: str, contract_version: int) 
 
 
 def _parsed(folder: Folder) -> Any:
-    """Return the file's JSON; None if there is no file, or it is not JSON."""
+    """Return the file's JSON, or None if there is no file or it is not JSON."""
     try:
         text = (folder / RUN_NAME).read_text()
         return None if text is None else json.loads(text)
@@ -170,7 +171,7 @@ def _parsed(folder: Folder) -> Any:
 
 
 def fault_of(record: Record) -> str | None:
-    """Return what is wrong with the fields of a record that readers use, or None."""
+    """Return what is wrong with those fields of a record that readers use, or None."""
     return next(_RECORD("", record), None)
 
 
@@ -243,7 +244,7 @@ def _object(required: Mapping[str, Check], optional: Mapping[str, Check] | None 
 
 
 _STRING = _check(lambda value: isinstance(value, str), "no text")
-"""Of names of files, which may be no UTF-8."""
+"""For file names, which may not be UTF-8."""
 _TEXT = _check(lambda value: isinstance(value, str) and is_utf8(value), "no text")
 _SCALAR = _check(lambda value: isinstance(value, str | int), "neither text nor number")
 _COUNT = _whole(0, _MOST)
@@ -264,7 +265,7 @@ _VERDICT = _object(
 
 
 def _stretch(name: str, value: Any) -> Iterator[str]:
-    """Check an audit's record of one or all clusters; its time does not run backwards."""
+    """Check an audit's record of one or all clusters, including that its times are in order."""
     faults = list(_VERDICT(name, value))
     yield from faults
     if not faults and value["end_ms"] < value["start_ms"]:
@@ -277,7 +278,7 @@ def _audit(name: str, value: Any) -> Iterator[str]:
 
 
 def _outputs(name: str, value: Any) -> Iterator[str]:
-    """Check the tables: a name is that of a folder directly next to the record."""
+    """Check the tables, each of which is named after a folder directly next to the record."""
     yield from _map_of(_object({"rows": _COUNT, "digest": _TEXT}))(name, value)
     for table in value if isinstance(value, dict) else ():
         if not _TABLE_NAME.fullmatch(table):
@@ -312,17 +313,17 @@ _LISTED = 5  # tables in a message
 
 
 def refuse_changed(folder: Folder, tables: Iterable[str]) -> None:
-    """Refuse tables that are about to be read and are not as the folder's record has them.
+    """Refuse tables that are about to be read but do not match the folder's record.
 
-    A folder with neither a record nor a lock was made by hand, and is read as it is.
+    A folder with neither a record nor a lock was made by hand and is read as it is.
 
     Args:
-        folder: Where the tables lie by name.
-        tables: Those that the reader takes if they exist.
+        folder: The folder that contains the tables by name.
+        tables: The tables that are read if they exist.
 
     Raises:
-        InputRefused: The run failed, died or continues; its record is damaged or of another
-            version; a table has other rows than the record, or is gone.
+        InputRefused: The run failed, died or is still running; its record is damaged or of another
+            version; or a table is missing or its row count differs from the record's.
     """
     try:
         record = find_run(folder)
@@ -349,10 +350,10 @@ def _refuse_torn(folder: Folder) -> None:
 
 
 def counted_rows(folder: Folder, record: Record, tables: Iterable[str]) -> dict[str, int]:
-    """Count the rows of those tables that the record lists, by the footers of their files.
+    """Count the rows of the tables that the record lists, from the footers of their files.
 
     Raises:
-        InputRefused: A table has other rows than the record, or is gone.
+        InputRefused: A table is missing, or its row count differs from the record's.
         StoreFailed: The store does not answer.
     """
     recorded = record.get("outputs", {})

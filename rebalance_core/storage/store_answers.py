@@ -55,7 +55,7 @@ class HadoopFailed(OSError):
 
 
 def is_of_store(error: BaseException) -> TypeGuard[OSError]:
-    """Return True for the error of a store that refuses or does not answer: pyarrow's of S3, or
+    """Return True for the error of a store that refuses or does not answer: pyarrow's for S3, or
     `HadoopFailed`.
     """
     of_s3 = isinstance(error, OSError) and "AWS Error" in str(error)
@@ -93,7 +93,7 @@ def refusal(
 
 
 def is_full(error: BaseException) -> TypeGuard[OSError]:
-    """Return True where a disk is full, a quota is used up or a file system became read-only."""
+    """Return True if a disk is full, a quota is used up or a file system has become read-only."""
     return isinstance(error, OSError) and error.errno in _FULL
 
 
