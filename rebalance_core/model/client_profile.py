@@ -10,7 +10,7 @@ from rebalance_core.model.languages import (
 JAVA_FAMILY, GO_FAMILY, AVG_ONLY = "JAVA", "GO", "AVG_ONLY"
 """The strategies that a client has: Java's, Go's own under the same names, or only AVG."""
 UTF16, BYTES, CULTURE = "UTF16", "BYTES", "CULTURE"
-"""How a client sorts ids and queues: like Java, by the bytes of UTF-8, or by its host's culture."""
+"""How a client sorts ids and queues: like Java, by UTF-8 bytes, or by its host's culture."""
 KEEP, DROP, FREEZE = "KEEP", "DROP", "FREEZE"
 UNLOCKED, KEPT, NO_LOCKS = "UNLOCKED", "KEPT", "NONE"
 
@@ -45,10 +45,10 @@ class ClientProfile:
         order: How it sorts ids and queues: `UTF16`, `BYTES` or `CULTURE`.
         empty_list: What it does with its queues when a broker answers that the group has no
             consumer: `KEEP` or `DROP`. Without an answer, all clients keep them.
-        no_queue: What it does with the queues of a topic without a readable queue: `FREEZE` (keep
+        no_queue: What it does with its queues of a topic without a readable queue: `FREEZE` (keep
             them) or `DROP`.
         ends_pass: Whether a topic without an answer ends its pass, so that it keeps its queues of
-            topics that follow by name.
+            the topics that follow in order of name.
         each_topic: Whether it allocates each topic separately, rather than the queues of all topics
             as one list.
         retry: Whether it subscribes to the retry topic.
@@ -57,9 +57,9 @@ class ClientProfile:
         pass_ms: The time between two periodic passes.
         notified: Whether it runs a pass at once when a broker notifies it that members changed.
         start: `AS_JAVA`, `NEVER_WITHOUT_COMMIT`, `NO_ANSWER_IS_NO_COMMIT` or `ANOTHER`.
-        starts_run: Modes whose start without a commit was run; None: all.
+        starts_run: Modes whose start without a commit was tested; None for all.
         reports_version: Whether the version that brokers print is the client's release. Otherwise
-            it is one of RocketMQ's, the same in every release.
+            it is a RocketMQ version, the same in every release.
         read: Attributes known only from source code, which yield bounds at best; all others were
             tested.
     """

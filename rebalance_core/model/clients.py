@@ -1,10 +1,10 @@
 """How clients in other languages differ from Java's, in a profile per language and range of
 versions.
 
-Every remoting client allocates queues itself, so a group is allocated as planned only while all its
-members allocate identically. Begin with `profile_of`. (See rocketmq.md §16; docs/fidelity.md states
-what was tested and what was only read.) Tests hold the profiles to behaviour.tsv, which records the
-clients that were run.
+Every remoting client allocates queues itself, so a group's allocation is as planned only while all
+its members allocate identically. Begin with `profile_of`. (See rocketmq.md §16; docs/fidelity.md
+states what was tested and what was only read.) Tests hold the profiles to behaviour.tsv, which
+records the clients that were run.
 """
 
 from collections.abc import Mapping

@@ -11,7 +11,7 @@ class RebalanceError(Exception):
 
 
 class UsageError(RebalanceError):
-    """Wrong options or configuration; the message lists every mistake found."""
+    """Invalid options or configuration; the message lists every mistake found."""
 
     exit_code = 2
 
@@ -29,7 +29,9 @@ class OutputExists(RebalanceError):
 
 
 class StoreFailed(RebalanceError):
-    """An object store did not answer, throttles or has an internal error; a retry may help."""
+    """An object store does not answer, throttles requests or has an internal error; a retry may
+    help.
+    """
 
     exit_code = 6
 
@@ -76,7 +78,9 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str:
 
 
 MOST_UNKNOWN = 20
-"""The most unknown keys that a message names, since a file of another kind may have a million."""
+"""The maximum number of unknown keys that a message names; a file of another kind may have a
+million.
+"""
 _SHOWN = 100  # characters shown of a name
 
 
@@ -89,7 +93,7 @@ def unknown_keys(
     valid: str = "valid keys",
     near: Collection[str] = (),
 ) -> Iterator[tuple[str, str]]:
-    """Yield the first 20 unknown keys with suggestions, then the number of further ones.
+    """Yield the first 20 unknown keys with suggestions, then the number of the remaining ones.
 
     Args:
         names: the keys in a file.
@@ -97,7 +101,7 @@ def unknown_keys(
         prefix: the key's table and a dot, shown before its name.
         whose: the object of the key, shown after its name.
         valid: what to call valid keys.
-        near: further names that may have been meant.
+        near: other names that may have been meant.
 
     Yields:
         The key, and what is wrong with it.

@@ -25,7 +25,7 @@ BROKER_STRATEGIES = ("AVG", "AVG_BY_CIRCLE")  # the only ones that QueryAssignme
 
 
 def without_suspend(consumer_type: str, rebalance_mode: str) -> str | None:
-    """Return what a consumer is that has no ``suspend()``; None: it has one.
+    """Return a description of a consumer without ``suspend()``, or None if it has one.
 
     Only push consumers have it, and the gRPC clients behind a proxy have another interface.
     """
@@ -36,7 +36,7 @@ def without_suspend(consumer_type: str, rebalance_mode: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
-    """A row of consumer_groups; a group without a row has the defaults below."""
+    """A row of consumer_groups; the defaults below apply to a group without a row."""
 
     consumer_type: str = PUSH
     message_model: str = CLUSTERING

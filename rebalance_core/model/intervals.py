@@ -8,7 +8,7 @@ from rebalance_core.model import times
 
 @dataclass(frozen=True, slots=True)
 class Intervals:
-    """Intervals of a client's timers in ms, named as the columns (rocketmq.md §6.1).
+    """Intervals of a client's timers in ms, named like the columns (rocketmq.md §6.1).
 
     Attributes:
         wait_interval_ms: ``rocketmq.client.rebalance.waitInterval``, between periodic passes.

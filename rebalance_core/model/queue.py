@@ -24,7 +24,7 @@ def sort_client_ids(client_ids: Iterable[str]) -> list[str]:
 
 
 RETRY_TOPIC_PREFIX = "%RETRY%"  # MixAll.RETRY_GROUP_TOPIC_PREFIX
-POP_RETRY_MARKS = "_", "+"  # KeyBuilder: separates group and topic, in the first and second version
+POP_RETRY_MARKS = "_", "+"  # KeyBuilder: between group and topic, in versions 1 and 2
 SYSTEM_PREFIXES = ("rmq_sys_", "RMQ_SYS_", "%SYS%", "%DLQ%", "%REPLY%")
 SYSTEM_TOPICS = frozenset(
     {
@@ -36,7 +36,9 @@ SYSTEM_TOPICS = frozenset(
         "OFFSET_MOVED_EVENT",
     }
 )
-"""TopicValidator.SYSTEM_TOPIC_SET and its prefixes: brokers create and read these themselves."""
+"""TopicValidator.SYSTEM_TOPIC_SET and its prefixes: topics that brokers create and read
+themselves.
+"""
 
 
 class MessageQueue(NamedTuple):
@@ -80,7 +82,7 @@ def retry_topic(consumer_group: str) -> str:
 def pop_retry_topics(consumer_group: str, topic: str) -> tuple[str, str]:
     """Return the topics in which popped messages of a topic wait for redelivery to the group.
 
-    They are the names of versions 1 and 2 (``KeyBuilder.buildPopRetryTopicV1`` and ``V2``).
+    Their names are those of versions 1 and 2 (``KeyBuilder.buildPopRetryTopicV1`` and ``V2``).
     """
     first, second = (f"{retry_topic(consumer_group)}{mark}{topic}" for mark in POP_RETRY_MARKS)
     return first, second

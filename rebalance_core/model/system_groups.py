@@ -1,8 +1,9 @@
-"""RocketMQ's own consumer groups, which belong to no application and which no rule judges."""
+"""RocketMQ's own consumer groups, which belong to no application and are exempt from all rules."""
 
 REVIVE_GROUP = "CID_RMQ_SYS_REVIVE_GROUP"
-"""PopAckConstants: the group with which a broker reads popped messages that were not
-acknowledged."""
+"""PopAckConstants: the group through which a broker reads popped messages that were not
+acknowledged.
+"""
 SYSTEM_GROUPS = frozenset(
     {
         "TOOLS_CONSUMER",

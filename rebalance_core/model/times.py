@@ -1,4 +1,4 @@
-"""Units of time, conversion of times from and to text, and RocketMQ's timers.
+"""Units of time, conversion of times to and from text, and RocketMQ's timers.
 
 Each timer is defined once, with the property and class from which it comes (rocketmq.md §6.1):
 first the timers of clients, then those of brokers, proxies, name servers and producers. All are
@@ -15,7 +15,7 @@ HOUR_MS: Final = 60 * MINUTE_MS
 DAY_MS: Final = 24 * HOUR_MS
 
 YEAR_2000_MS: Final = 946_684_800_000
-"""2000-01-01T00:00:00Z, before RocketMQ existed; a current time in seconds would fall into January
+"""2000-01-01T00:00:00Z, before RocketMQ existed; a current time in seconds would fall in January
 1970.
 """
 YEAR_2201_MS: Final = 7_289_654_400_000
@@ -23,7 +23,9 @@ YEAR_2201_MS: Final = 7_289_654_400_000
 
 
 def utc_time(time_ms: int) -> datetime | None:
-    """Return the time to the second, or None beyond the calendar (a broken clock, a wrong unit)."""
+    """Return the time to the second, or None if it is beyond the calendar (a broken clock, a wrong
+    unit).
+    """
     try:
         return datetime.fromtimestamp(time_ms // SECOND_MS, UTC)
     except (ValueError, OverflowError, OSError):
@@ -59,13 +61,13 @@ _DURATION = re.compile(rf"(?:{_PART})+")
 _PARTS = re.compile(r"(\d{1,18})(ms|s|m|h|d)")
 
 MOST_DIGITS = 30
-"""The most digits of a time; Python itself reads at most 4,300."""
+"""The maximum number of digits in a time; Python itself reads at most 4,300."""
 DURATION_FORM = 'a duration such as "90s", "5m" or "1h30m"'
 INSTANT_FORM = "epoch milliseconds or RFC 3339 such as 2026-11-21T03:30:00Z"
 
 
 def read_duration(value: Any) -> int:
-    """Return the milliseconds of a duration; raise ValueError with the valid forms.
+    """Return a duration in milliseconds; raise ValueError with the valid forms.
 
     >>> read_duration("1h30m")
     5400000
@@ -77,7 +79,7 @@ def read_duration(value: Any) -> int:
 
 
 def read_instant(value: Any) -> int:
-    """Return epoch milliseconds of a number, its text, an RFC 3339 text or a TOML date-time.
+    """Return the epoch milliseconds for a number, its text, an RFC 3339 text or a TOML date-time.
 
     >>> read_instant("1970-01-01T01:00:00+01:00")
     0
@@ -115,7 +117,9 @@ HEARTBEAT_MS = 30_000
 OFFSET_PERSIST_MS = 5_000
 """ClientConfig.persistConsumerOffsetInterval: a client commits its progress."""
 FIRST_OFFSET_PERSIST_MS = 10_000
-"""MQClientInstance.startScheduledTask: the first persistAll after the client's start."""
+"""MQClientInstance.startScheduledTask: the delay from the client's start to its first
+persistAll.
+"""
 REBALANCE_WAIT_MS = 20_000
 """RebalanceService.waitInterval (rocketmq.client.rebalance.waitInterval): the client's own
 passes."""
@@ -126,8 +130,8 @@ LOCK_RENEWAL_MS = 20_000
 PULL_MAX_IDLE_MS = 120_000
 """ProcessQueue.PULL_MAX_IDLE_TIME: a queue not pulled for this long counts as expired."""
 STANDSTILL_MS = PULL_MAX_IDLE_MS
-"""A commit that does not move for this long while messages arrive has stalled: clients commit every
-5 s, and after this time drop a queue that they have not pulled.
+"""A commit that does not advance for this long while messages arrive has stalled: clients commit
+every 5 s, and after this time drop a queue that they have not pulled.
 """
 REBALANCE_LATER_MS = 500
 """RebalanceImpl.updateProcessQueueTableInRebalance (5.0+): rebalanceLater after a refused lock."""
@@ -145,14 +149,16 @@ POP_INVISIBLE_MS = 60_000
 redelivered.
 """
 GRPC_HEARTBEAT_MS = 10_000
-"""ClientManagerImpl.HEART_BEAT_PERIOD of rocketmq-clients: a gRPC client's, to its proxy."""
+"""ClientManagerImpl.HEART_BEAT_PERIOD in rocketmq-clients: a gRPC client's heartbeats to its
+proxy.
+"""
 
 CHANNEL_SCAN_MS = 10_000
-"""ClientHousekeepingService: each broker looks for expired channels independently."""
+"""ClientHousekeepingService: each broker scans for expired channels independently."""
 CHANNEL_EXPIRY_MS = 120_000
 """BrokerConfig.channelExpiredTimeout (a constant in 4.9): after the last heartbeat."""
 BROKER_LOCK_LIFE_MS = 60_000
-"""RebalanceLockManager (rocketmq.broker.rebalance.lockMaxLiveTime): an order lock not renewed."""
+"""RebalanceLockManager (rocketmq.broker.rebalance.lockMaxLiveTime): expiry of an order lock."""
 SLAVE_COPY_MS = 63_000
 """BrokerController.handleSlaveSynchronize (5.x): a slave copies its master's offsets.
 
@@ -165,7 +171,7 @@ OFFSET_FLUSH_MS = 5_000
 REGISTRATION_MS = 30_000
 """BrokerConfig.registerNameServerPeriod: a broker registers with every name server."""
 POP_REVIVE_WAIT_MS = 2_000
-"""PopReviveService: PopAckConstants.ackTimeInterval and a second, after the invisible time."""
+"""PopReviveService: PopAckConstants.ackTimeInterval plus one second, after the invisible time."""
 REVIVE_ROUND_MS = 2_000
 """Added to `POP_REVIVE_WAIT_MS`: recordings of an overloaded host show 2 to 4 s from the end of the
 invisible time to the second delivery (rocketmq.md §14).
@@ -175,17 +181,17 @@ NOTICE_BATCH_MS = 15_000
 """DefaultConsumerIdsChangeListener, realTimeNotifyConsumerChange=false (5.x): notices wait."""
 
 PROXY_CHANNEL_EXPIRY_MS = 120_000
-"""ProxyConfig.channelExpiredTimeout: after the last heartbeat; checked every CHANNEL_SCAN_MS."""
+"""ProxyConfig.channelExpiredTimeout: after the last heartbeat, checked every CHANNEL_SCAN_MS."""
 
 BROKER_EXPIRY_MS = 120_000
 """RouteInfoManager.DEFAULT_BROKER_CHANNEL_EXPIRED_TIME: after a broker's last registration."""
 
 OLD_LATENCY_MAX_MS = (50, 100, 550, 1_000, 2_000, 3_000, 15_000)
-"""MQFaultStrategy.latencyMax to 5.1.3: thresholds of the latency of a send."""
+"""MQFaultStrategy.latencyMax up to 5.1.3: thresholds for the latency of a send."""
 OLD_NOT_AVAILABLE_MS = (0, 0, 30_000, 60_000, 120_000, 180_000, 600_000)
-"""MQFaultStrategy.notAvailableDuration to 5.1.3: how long the broker is then avoided."""
+"""MQFaultStrategy.notAvailableDuration up to 5.1.3: how long the broker is then avoided."""
 OLD_ISOLATION_LATENCY_MS = 30_000
-"""MQFaultStrategy.updateFaultItem to 5.1.3: the latency assumed for a failed send."""
+"""MQFaultStrategy.updateFaultItem up to 5.1.3: the latency assumed for a failed send."""
 PRODUCER_LATENCY_MAX_MS = (50, 100, 550, 1_800, 3_000, 5_000, 15_000)
 """MQFaultStrategy.latencyMax from 5.1.4."""
 PRODUCER_NOT_AVAILABLE_MS = (0, 0, 2_000, 5_000, 6_000, 10_000, 30_000)
@@ -195,8 +201,8 @@ PRODUCER_ISOLATION_LATENCY_MS = 10_000
 DETECTOR_ROUND_MS = 3_000
 """LatencyFaultToleranceImpl.startDetector (5.1.4+): probes brokers, if enabled."""
 DETECT_INTERVAL_MS = 2_000
-"""ClientConfig.detectInterval (5.1.4+): between two probes of one broker."""
+"""ClientConfig.detectInterval (5.1.4+): between two probes of the same broker."""
 SEND_TIMEOUT_MS = 3_000
-"""DefaultMQProducer.sendMsgTimeout: for a send with all its retries."""
+"""DefaultMQProducer.sendMsgTimeout: for a send including all its retries."""
 SLOW_SEND_MS = 550
 """MQFaultStrategy.latencyMax: the latency from which producers of all versions avoid a broker."""

@@ -10,7 +10,7 @@ WARNING: Final = "WARNING"
 ERROR: Final = "ERROR"
 Severity = Literal["INFO", "WARNING", "ERROR"]
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
-"""From the lowest to the highest."""
+"""In ascending order."""
 WORST_FIRST = SEVERITIES[::-1]
 
 SETTLED: Final = "SETTLED"
@@ -56,7 +56,7 @@ BASES: dict[Basis, str] = {
     DUMPS: "only the brokers' lists in the last round, because the logs do not cover all of the "
     "time before",
 }
-"""The evidence for the members on which a verdict is based."""
+"""The evidence of the members on which a verdict is based."""
 
 MOVES: Final = "MOVES"
 STANDS_STILL: Final = "STANDS_STILL"
@@ -99,7 +99,7 @@ PROGRESS_UNKNOWN = {
     UNCHANGED: "messages are unread and the commit has not moved for two minutes or more; no file "
     "shows whether messages arrived meanwhile",
 }
-"""Why progress is unknown, besides the reasons of `queue_progress`."""
+"""Why progress is unknown, besides the reasons in `queue_progress`."""
 
 NO_DUMP: Final = "NO_DUMP"
 NOT_TOLD: Final = "NOT_TOLD"

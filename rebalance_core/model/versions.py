@@ -14,11 +14,11 @@ LAST_PATCH = {
     (5, 4): 0,
     (5, 5): 0,
 }
-"""The last release of each known line that includes a client; 5.3.4 and 5.5.1 were not published.
+"""The last release in each known line that includes a client; 5.3.4 and 5.5.1 were not published.
 """
 OLDEST = (4, 9)
 HIGHER_TEXT = "HIGHER.VERSION"
-"""``HIGHER_VERSION`` with a dot for its underscore: a version later than the last that RocketMQ
+"""``HIGHER_VERSION`` with a dot for its underscore: a version later than the last one that RocketMQ
 knows.
 """
 
@@ -75,8 +75,8 @@ def parse_version(text: str) -> Version:
 def nearest_version(text: str) -> Version | None:
     """Return the version whose rules apply to the given one, or None if the text is not a version.
 
-    A snapshot follows the rules of its release, a version before the oldest known line those of
-    that line's first release, and ``HIGHER_VERSION`` those of the newest line.
+    A snapshot follows the rules of its release, a version before the oldest known line follows
+    those of that line's first release, and ``HIGHER_VERSION`` follows those of the newest line.
 
     >>> nearest_version("5.3.4.SNAPSHOT"), nearest_version("4.8.0")
     (Version(major=5, minor=3, patch=4), Version(major=4, minor=9, patch=0))
