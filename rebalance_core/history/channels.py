@@ -24,7 +24,7 @@ class Channel:
     """A channel in ``owners.toml``.
 
     Attributes:
-        name: the name by which owners refer to it.
+        name: the name that owners use for it.
         webhook: the environment variable that contains the URL.
         body: a JSON object whose strings contain the placeholders `BODY_TEXTS`.
     """

@@ -38,8 +38,8 @@ def comings_and_goings(memberships: pa.Table) -> pa.Table:
     """Return the joins and ends of processes after the first epoch, with the columns of `CHANGES`.
 
     Args:
-        memberships: rows of the ledger table. Consecutive rows of a process, between which its
-            settings changed, are one stay.
+        memberships: rows of the ledger table. Consecutive rows of a process, which differ in its
+            settings, are one stay.
     """
     order = [(name, "ascending") for name in (*_PROCESS, "from_epoch")]
     rows = memberships.sort_by(order).combine_chunks()
@@ -86,8 +86,8 @@ def churn_of(changes: pa.Table) -> pa.Table:
     """Count the joins, ends and short stays of each host of a group by clock hour.
 
     Returns:
-        cluster, consumer_group, host, hour_ms, joins, leaves, short, first_ms, with a row per hour
-        with a change.
+        cluster, consumer_group, host, hour_ms, joins, leaves, short, first_ms, one row for each
+        hour with a change.
     """
     hour = pc.multiply(pc.divide(changes["at_ms"], HOUR_MS), HOUR_MS)
     rows = changes.append_column("hour_ms", hour)
@@ -110,8 +110,7 @@ def churn_of(changes: pa.Table) -> pa.Table:
 NightChurn = tuple["NightsRow", pa.Table, Mapping[str, set[str]]]
 
 LEAST_NIGHTS = 3
-"""An hour recurs if it had changes in at least half of the nights that cover it, and at least this
-many cover it.
+"""An hour recurs if at least this many nights cover it and at least half of them had changes in it.
 """
 LEAST_SHARE = 0.5
 FEW_HOURS = 3
@@ -128,7 +127,7 @@ def flaps_of(nights: Sequence[NightChurn]) -> "list[FlapsRow]":
     """Return the flapping subjects of a cluster as rows of ``flaps``, in order of their key.
 
     Args:
-        nights: for each night, its row of ``nights``, its `churn_of`, and the names present by kind
+        nights: for each night, its row in ``nights``, its `churn_of`, and the names present by kind
             of subject.
     """
     if not nights:
@@ -189,7 +188,7 @@ def _hours_by_subject(
 
 
 def _candidates(rows: pa.Table, name: str, covered: Mapping[int, int]) -> pa.Array:
-    """Return the subjects with many short stays in a night, or changes in the same hour of many
+    """Return the subjects with many short stays in one night or changes in the same hour of many
     nights.
     """
     hours = pc.divide(rows["hour_ms"], HOUR_MS)

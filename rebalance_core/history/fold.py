@@ -52,8 +52,8 @@ T = TypeVar("T")
 
 @dataclass
 class _Life:
-    """A finding up to a night; ``past`` is its state in the last night that had it, ``opened_ms``
-    is as in ``open_findings``.
+    """A finding up to a given night; ``past`` is its state in the last night that had it, and
+    ``opened_ms`` is as in ``open_findings``.
     """
 
     past: Earlier
@@ -70,9 +70,9 @@ class _Life:
 class FindingLives:
     """Follows the findings of a cluster from night to night.
 
-    A finding that a night lacks is healed if the night records its end. It is gone only if the
-    night would have found it again: the night examined the finding's group, had the kinds of files
-    that showed it, and kept all findings of its rule.
+    A finding that is missing from a night is healed if the night records its end. It is gone only
+    if the night would have found it again: the night examined the finding's group, had the kinds of
+    files that showed it, and kept all findings of its rule.
     """
 
     def __init__(self) -> None:
@@ -100,7 +100,7 @@ class FindingLives:
 
 
 def _by_fingerprint(findings: Iterable[FindingsRow]) -> dict[str, FindingsRow]:
-    """Return the findings above INFO; if several have a fingerprint, the one that the page shows
+    """Return the findings above INFO; if several share a fingerprint, the one that the page shows
     first.
     """
     rows = [row for row in findings if row["severity"] != INFO]
@@ -112,8 +112,8 @@ def _met(life: _Life | None, finding: FindingsRow, night: Night, *, may_be_old: 
 
     Args:
         life: its life so far; None if no night had it.
-        finding: the row.
-        night: this night.
+        finding: the row of the finding.
+        night: the night.
         may_be_old: whether the previous night may have had it, because it did not keep all findings
             of the rule.
     """
@@ -137,7 +137,7 @@ def _met(life: _Life | None, finding: FindingsRow, night: Night, *, may_be_old: 
 
 
 def _miss(life: _Life, night: Night, ended: Container[str]) -> None:
-    """Record that this night lacks a finding."""
+    """Record that a finding is missing from this night."""
     absence = absence_of(life.past, ended, night.looked)
     if absence == "gone" and life.past.finding["rule_id"] in night.truncated:
         absence = "not_looked_at"
@@ -202,8 +202,9 @@ def fold(
         runs: `runs.choose_runs`.
         reader_of: see `ReaderOf`.
         owners: the recipients of notifications about groups.
-        progress: called with the numbers of read nights and of all nights.
-        leave_out: receives ``FOLDER: reason`` for each run left out; None raises its error.
+        progress: called with the number of nights read so far and the total.
+        leave_out: called with ``FOLDER: reason`` for each run left out; if None, its error is
+            raised.
 
     Raises:
         StoreFailed: a store does not answer.
@@ -234,9 +235,7 @@ def fold(
 
 
 class _TableCache:
-    """Reads each table of a run only once, although every cluster of the run is a separate
-    night.
-    """
+    """Reads each table of a run only once, although its clusters are separate nights."""
 
     def __init__(self, reader_of: ReaderOf) -> None:
         self._reader_of = reader_of
@@ -297,7 +296,7 @@ def _settled(
 
 
 def _with_settled(groups: pa.Table, night: NightSpan, settled: pa.Table | None) -> pa.Table:
-    """Return the rows with ``settle_p99_ms``, the slowest change within the night."""
+    """Return the rows with ``settle_p99_ms``, that of the slowest change within the night."""
     if settled is None:
         return groups
     slowest = (

@@ -1,4 +1,4 @@
-"""Describes the events of a night in words: those of groups from epochs, those of brokers from
+"""Describes the events of a night in words, those of groups from epochs and those of brokers from
 outages.
 """
 
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 BURST_MS = 5 * MINUTE_MS
 """Changes of a group that are at most this far apart are one event."""
 GROUPS_IN_WORDS = 200
-"""How many groups have their changes described: those with the most losses, then the most
-changes.
+"""The maximum number of groups whose changes are described: those with the most losses, then the
+most changes.
 """
 BURSTS_OF_GROUP = 20
-"""How many events of a group are described: the last ones."""
+"""The maximum number of events described per group, counting from the last."""
 _GROUP = ("cluster", "consumer_group")
 _EPOCHS = ("epoch", "from_ms", "to_ms", "causes", "members", "queues")
 _MEMBERS = ("client_id", "channel_id", "from_epoch", "to_epoch", "strategy", "version")
@@ -60,7 +60,7 @@ _OUTAGE, _OFFLINE, _LOST, _SETTING, _REDEPLOY, _SCALE, _FIRST = range(7)
 
 
 def tonight_of(runs: Mapping[str, AuditRun], read: ReadColumns) -> Tonight:
-    """Return the events in the night of each cluster.
+    """Return the events in each cluster's night.
 
     Args:
         runs: the runs, by cluster.
@@ -202,7 +202,7 @@ class GroupLife:
         return self._epochs[place - 1] if place else None
 
     def _changed(self, before: EpochsRow, after: EpochsRow) -> Iterator[str]:
-        """Yield the settings of the members that have changed."""
+        """Yield the changed settings of the members."""
         old, new = self._live(before["epoch"]), self._live(after["epoch"])
         words = {
             "strategy": tuple({row["strategy"] for row in rows} for rows in (old, new)),
@@ -249,7 +249,7 @@ def _goes_on(burst: Sequence[EpochsRow], row: EpochsRow) -> bool:
 
 
 def _head(before: int | None, after: int, joined: int, ended: int, lost: int) -> tuple[str, int]:
-    """Return the event in a word or two, and its weight."""
+    """Return a description of the event in a word or two, and its weight."""
     if not after and ended:
         return "No member is left", _OFFLINE
     if joined and ended and before and 2 * min(joined, ended) >= before:
@@ -292,13 +292,13 @@ def _outage(broker: str, down_ms: int | None, up_ms: int | None) -> str:
 
 _UNKNOWN_STRATEGY = "INGEST_STRATEGY_UNKNOWN"
 _ASSUMED = ("INGEST_ASSUMED", _UNKNOWN_STRATEGY)
-"""Rules whose findings name groups with a possibly assumed strategy or version."""
+"""Rules whose findings name groups with a strategy or version that may be assumed."""
 
 
 def group_states(read: ReadColumns) -> dict[GroupName, GroupState]:
     """Return the state of each group at the end of an audit, without RocketMQ's own groups.
 
-    Strategies and versions come from logs, because dumps alone may leave them to assumptions.
+    Strategies and versions come from logs, because with dumps alone they may have to be assumed.
 
     Args:
         read: reads the audit's tables.

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 DELIVERED_STATES: tuple[FindingState, ...] = (NEW, REOPENED, HEALED)
 LISTED = 12
-"""The most findings of a message; the smallest limit of any service is DingTalk's 20,000 bytes."""
+"""The maximum number of findings in a message; the lowest limit of any service is DingTalk's 20,000
+bytes.
+"""
 LONGEST_SENTENCE, LONGEST_NAME = 300, 120  # characters
 _STANDING: tuple[FindingState, ...] = (NEW, OPEN, REOPENED, NOT_LOOKED_AT)
 _NO_MARKUP = str.maketrans({"<": "‹", ">": "›"})
@@ -71,7 +73,7 @@ def message_of(
         nights: rows of ``nights``, in order of their key.
         findings: rows of ``open_findings``.
         owners: entries of ``owners.toml``.
-        delivered: see `Delivered`; for a missing cluster, only the last night is new.
+        delivered: see `Delivered`; if a cluster is missing, only its last night is new.
     """
     ends: dict[str, list[int]] = defaultdict(list)
     for night in nights:
@@ -91,7 +93,7 @@ def message_of(
 
 
 def _changed(row: OpenFindingsRow, since_ms: int) -> FindingState | None:
-    """Return the change of a finding since a night, or None if it is not to be delivered."""
+    """Return the change in a finding since a night, or None if it is not to be delivered."""
     over_ms, opened_ms = row["over_night_ms"], row["opened_night_ms"]
     if row["state"] == HEALED and over_ms is not None and over_ms > since_ms:
         return HEALED

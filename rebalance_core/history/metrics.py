@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rebalance_core.contracts.rows import GroupNightsRow, NightsRow, OpenFindingsRow
 
 Sample = tuple[Mapping[str, str], int | float]
-"""Labels and value; values are printed in full, because with six digits a time would be wrong by 83
+"""Labels and value; values are printed in full, because with six digits a time could be off by 83
 minutes.
 """
 
@@ -51,11 +51,11 @@ def render_metrics(
     owners: Iterable[Owner] = (),
     left_out: int = 0,
 ) -> str:
-    """Return the file's text, with lines in a fixed order and a final newline.
+    """Return the text of the file, with lines in a fixed order and a final newline.
 
     Args:
         nights: the last night of each cluster, rows of ``nights``.
-        groups: rows of ``group_nights`` of these nights.
+        groups: rows of ``group_nights`` for these nights.
         findings: all rows of ``open_findings``.
         owners: entries of ``owners.toml``, for the channel of each team.
         left_out: the number of run folders left out.
@@ -107,8 +107,8 @@ def _causes(findings: "Iterable[OpenFindingsRow]", channels: Mapping[str, str]) 
 
 
 def _chosen(groups: "Sequence[GroupNightsRow]") -> set[tuple[str, str]]:
-    """Return the groups with the most orphaned and shared time, then unread messages, then
-    moves.
+    """Return the groups with the most orphaned and shared time, then the most unread messages, then
+    the most moves.
     """
     worst = sorted(
         groups,

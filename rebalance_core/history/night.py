@@ -52,7 +52,7 @@ _COLUMNS = {
 }  # fmt: skip
 """Columns read from the ledger, besides cluster and group."""
 READ_TABLES = (*_COLUMNS, FINDINGS.name)
-"""Tables of an audit from which a night is made."""
+"""Tables of an audit from which a night is built."""
 
 
 _BEFORE_ALL_MS, _AFTER_ALL_MS = -(1 << 62), 1 << 62
@@ -71,7 +71,7 @@ class NightSpan:
     end_ms: int = _AFTER_ALL_MS
 
     def has(self, times: pa.ChunkedArray) -> pa.ChunkedArray:
-        """Return whether each time is in the night."""
+        """Return whether each time lies in the night."""
         return pc.and_(pc.greater(times, self.after_ms), pc.less_equal(times, self.end_ms))
 
     def lasts(self, from_ms: pa.ChunkedArray, to_ms: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -125,7 +125,7 @@ def night_of(run: Run, cluster: str, read: ReadColumns, before_ms: int | None = 
 
     Args:
         run: the audit.
-        cluster: the cluster, among those that it audited.
+        cluster: one of the clusters that it audited.
         read: reads its tables.
         before_ms: the end of the previous night; None for the first.
     """
@@ -223,7 +223,7 @@ def _group_rows(verdicts: pa.Table, parts: Iterable[pa.Table], night: NightsRow)
 
 
 def _grouped(rows: pa.Table, *sums: tuple[str, str, str]) -> pa.Table:
-    """Aggregate rows by group, given (column, function, name of the result)."""
+    """Aggregate rows by group, given tuples of (column, function, name of the result)."""
     made = rows.group_by(_GROUP, use_threads=False).aggregate(
         [column_sum[:2] for column_sum in sums]
     )
@@ -231,8 +231,8 @@ def _grouped(rows: pa.Table, *sums: tuple[str, str, str]) -> pa.Table:
 
 
 def _of_epochs(epochs: pa.Table, night: NightSpan) -> pa.Table:
-    """Return how many epochs began and how long states lasted in the night, and the members at its
-    start and end.
+    """Return the number of epochs that began and the duration of states in the night, and the
+    members at its start and end.
     """
     rows = epochs.filter(night.touches(epochs["from_ms"], epochs["to_ms"]))
     rows = rows.sort_by([(name, "ascending") for name in (*_GROUP, "epoch")])
@@ -257,9 +257,7 @@ def _of_epochs(epochs: pa.Table, night: NightSpan) -> pa.Table:
 
 
 def _of_metrics(metrics: pa.Table, epochs: pa.Table, night: NightSpan) -> pa.Table:
-    """Return the moves of the night, without the group's first epoch, and the balance at its
-    end.
-    """
+    """Return the night's moves, except in a group's first epoch, and the balance at its end."""
     rows = metrics.filter(pc.is_null(metrics["topic"]))
     began = epochs.select([*_GROUP, "epoch", "from_ms"])
     rows = rows.join(began, keys=[*_GROUP, "epoch"], join_type="left outer")

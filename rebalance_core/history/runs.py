@@ -11,7 +11,9 @@ from rebalance_core.storage.run_folder import refuse_unreadable
 AUDIT, PROPAGATE = "audit", "propagate"
 
 Record = Mapping[str, Any]
-"""A `_run.json` as stored, from any version of the package, so it is read field by field."""
+"""A `_run.json` as stored. It may come from any version of the package, so it is read field by
+field.
+"""
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class RunList:
     Attributes:
         nights: audits with the clusters that count, by end, then cluster.
         propagated: runs of `propagate`.
-        left_out: why other folders, or clusters in them, do not count, as "NAME: reason".
+        left_out: "NAME: reason" for each folder, or cluster in one, that does not count.
     """
 
     nights: Sequence[tuple[Run, str]]
@@ -89,7 +91,7 @@ def choose_runs(folders: Iterable[tuple[str, Record | None]]) -> RunList:
 
 
 def _refusal(folder: str, record: Record | None) -> str | None:
-    """Return why the folder is not a run to read, or None if it is one."""
+    """Return why the folder is not a readable run, or None if it is."""
     try:
         refuse_unreadable(record, "it", CONTRACT_VERSION)
     except InputRefused as error:
