@@ -1,5 +1,5 @@
-"""Lines of broker.log on a group's configuration, subscriptions and commits
-(rocketmq.md §10.2, §13).
+"""Lines in broker.log about a group's configuration, subscriptions and commits (rocketmq.md §10.2,
+§13).
 """
 
 import re
@@ -47,8 +47,8 @@ def _admin(message: str) -> LineFields:
 
 
 def _group_updated(message: str) -> LineFields:
-    """``old: SubscriptionGroupConfig{…} new: …`` of updateSubGroup: the differences, and the switch
-    of notices before and after.
+    """``old: SubscriptionGroupConfig{…} new: …`` from updateSubGroup: the differences, and the
+    notice setting before and after.
     """
     old, _, new = message.removeprefix(_UPDATED).partition(" new: ")
     fields = _group_config(new)
@@ -57,12 +57,12 @@ def _group_updated(message: str) -> LineFields:
     switch = "notifyConsumerIdsChangedEnable="
     was, now = (config.partition(switch)[2].startswith("true") for config in (old, new))
     fields = {**fields, "changes": _changes(old, new)}
-    # 4.9 and some later versions do not print this switch
+    # 4.9 and some later versions do not print this setting
     return {**fields, "was": was, "now": now} if switch in old and switch in new else fields
 
 
 def _changes(old: str, new: str) -> str:
-    """Read ``name: old → new`` of each plain field that differs, in the order of the line."""
+    """Read ``name: old → new`` for each plain field that differs, in the order of the line."""
     before, after = (dict(reversed(_PLAIN.findall(config))) for config in (old, new))
     names = dict.fromkeys(name for name, _ in _PLAIN.findall(new))
     changed = [name for name in names if name in before and before[name] != after[name]]
@@ -99,12 +99,12 @@ def _changed(message: str) -> LineFields:
 
 
 def _not_latest(message: str) -> LineFields:
-    """Read ``…group: {} {}``: what follows the group is its expression."""
+    """Read ``…group: {} {}``, where the group's expression follows its name."""
     return log_lines.named(("group",), [message.removeprefix(_NOT_LATEST).partition(" ")[0]])
 
 
 def _corrected(message: str) -> LineFields:
-    """Read a pull beyond an end of its queue, which the line does not name."""
+    """Read a pull beyond either end of its queue, which the line does not name."""
     pieces = java_text.between(
         message, _CORRECTED, ", groupId=", ", requestOffset=", ", newOffset=", ", suggestBrokerId="
     )
@@ -121,7 +121,9 @@ def _corrected(message: str) -> LineFields:
 
 
 def _not_corrected(message: str) -> LineFields:
-    """Read a pull beyond an end of a slave's queue; `sent_to` is the id of the broker to ask."""
+    """Read a pull beyond either end of a slave's queue; `sent_to` is the id of the broker to
+    ask.
+    """
     marks = (_NOT_CORRECTED, ", groupId=", ", requestOffset=", ", suggestBrokerId=", "")
     pieces = java_text.between(message, *marks)
     fields = log_lines.named(("topic", "group"), pieces)
@@ -204,8 +206,8 @@ GROUP_TEMPLATES: tuple[Template, ...] = (
 
 # broker.log: offsets that an administrator reset (rocketmq.md §5.2).
 #
-# Brokers that keep resets themselves (useServerSideResetOffset, 5.2 and newer) print the offsets
-# they set.
+# Brokers that perform resets themselves (useServerSideResetOffset, 5.2 and later) print the offsets
+# that they set.
 RESET = "Reset offset, topic="
 REFUSED = "Update consumer offset is rejected because of previous offset-reset. Group="
 _QUEUE = '{"brokerName":"'
@@ -215,7 +217,7 @@ def offsets_reset(line: LogLine, text: str, source: str) -> tuple[Fact | Unread,
     """Return one fact per queue of ``Reset offset, topic=, group=,
     queues={"offsetTable":{{queue}:n,…}}``.
 
-    fastjson writes the queues as object keys, with members in order of their names.
+    fastjson writes the queues as object keys, with their members ordered by name.
     """
     head = java_text.between(line.message, RESET, ", group=", ', queues={"offsetTable":{', "")
     if head is None or not line.message.endswith("}}"):
@@ -243,14 +245,14 @@ def offsets_reset(line: LogLine, text: str, source: str) -> tuple[Fact | Unread,
 
 
 def commit_refused(message: str) -> LineFields:
-    """Read ``…Group={}, Topic={}, QueueId={}, Offset={}``: the offset that is stored stays."""
+    """Read ``…Group={}, Topic={}, QueueId={}, Offset={}``: the stored offset is kept."""
     pieces = java_text.between(message, REFUSED, ", Topic=", ", QueueId=", ", Offset=", "")
     queue_id = java_text.whole(pieces[2], java_numbers.INT_MAX) if pieces else None
     fields = log_lines.named(("group", "topic"), pieces)
     return None if fields is None or queue_id is None else fields | {"queue_id": queue_id}
 
 
-# broker.log: clients that registered, left or were dropped; topics; starts of the broker
+# broker.log: clients that registered, left or were dropped; topics; and starts of the broker
 # (rocketmq.md §10.2).
 BROKER_ID_MAX = 2**31 - 1
 _EXPIRED = "SCAN: remove expired channel from ConsumerManager consumerTable. channel="
@@ -373,7 +375,7 @@ def _min_broker(message: str) -> LineFields:
 
 
 def _role(message: str) -> LineFields:
-    """``Change broker [id:2][address:ADDR] to SLAVE, …`` of ReplicasManager; 5.0 prints ``Change
+    """``Change broker [id:2][address:ADDR] to SLAVE, …`` from ReplicasManager; 5.0 prints ``Change
     broker ADDR to slave, …`` and ``… to master success, …``.
     """
     who, _, what = message.removeprefix(_ROLE).partition(" to ")
@@ -385,8 +387,8 @@ def _role(message: str) -> LineFields:
 
 
 def _elected(message: str) -> LineFields:
-    """``Begin to change to master brokerName={}``, ``… to slave brokerName={} brokerId={}`` of
-    DLedger's handler of roles (4.5 and later).
+    """``Begin to change to master brokerName={}``, ``… to slave brokerName={} brokerId={}`` from
+    DLedger's role handler (4.5 and later).
     """
     role, _, rest = message.removeprefix(_ELECTED).partition(" brokerName=")
     name = rest.partition(" brokerId=")[0]
@@ -403,12 +405,12 @@ _PROPERTIES = (
     "brokerClusterName=", "brokerName=", "brokerId=", "brokerRole=", "slaveReadEnable=",
     "enableSlaveActingMaster=",
 )  # fmt: skip
-"""What a broker prints at its start also appears in other lines; a line without a time is not
+"""What a broker prints when it starts also appears in other lines; a line without a time is not
 RocketMQ's.
 """
 _SWITCHES = ("notifyConsumerIdsChangedEnable", "realTimeNotifyConsumerChange")
 MEMORY_RATIO = "accessMessageInMemoryMaxRatio"
-"""The percentage of its memory that a broker before 5.1 assumes its messages occupy."""
+"""The percentage of its memory that a broker before 5.1 assumes to be occupied by messages."""
 _OFF_AT_START = (*(f"{name}=false" for name in _SWITCHES), f"{MEMORY_RATIO}=0")
 RETENTION = "fileReservedTime"
 """The hours for which a broker keeps messages, unless its disk fills up."""

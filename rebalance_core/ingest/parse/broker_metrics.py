@@ -1,4 +1,4 @@
-"""A broker's metrics as its exporter prints them: OpenMetrics or Prometheus text (5.1 on)."""
+"""A broker's metrics as printed by its exporter: OpenMetrics or Prometheus text (from 5.1 on)."""
 
 import re
 from collections.abc import Iterator
@@ -14,12 +14,13 @@ LATENCY = "rocketmq_pop_revive_latency"
 WAITING = "rocketmq_pop_revive_lag"
 WRITTEN = "rocketmq_pop_revive_in_message_total"
 PUT_BACK = "rocketmq_pop_revive_retry_messages_total"
-"""``PopMetricsConstant``, equal from 5.1.4 to 5.5.0. ``rocketmq_pop_revive_out_message_total``
-is not read: it counts an entry again in each pass that reads it (5.5.0: 30 for 6
-acknowledgements)."""
+"""``PopMetricsConstant``, equal from 5.1.4 to 5.5.0. ``rocketmq_pop_revive_out_message_total`` is
+not read, because it counts an entry again in each pass that reads it (5.5.0: 30 for 6
+acknowledgements).
+"""
 GIVEN = "rocketmq_messages_out_total"
 IN_FLIGHT = "rocketmq_consumer_inflight_messages"
-"""``BrokerMetricsConstant``; `is_retry` of the first is a label of pops only."""
+"""``BrokerMetricsConstant``; in the first, only pops have the label `is_retry`."""
 _LABELS = {
     LATENCY: ("queue_id",),
     WAITING: ("queue_id",),
@@ -34,7 +35,7 @@ _UNIT = "_milliseconds"
 _CHECKPOINT, _ACKNOWLEDGEMENT = "CK", "ACK"
 """``PopReviveMessageType``."""
 _STORED = ("PUT_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")
-"""``PutMessageStatus`` of messages that are in the store (``AckMessageProcessor``)."""
+"""``PutMessageStatus`` values of stored messages (``AckMessageProcessor``)."""
 _NAME = re.compile(r"(?:# (?:HELP|TYPE|UNIT) )?([A-Za-z_:][\w:]*)(?=[{ ]|$)")
 """A line without a complete name belongs to the metric before it."""
 _SAMPLE = re.compile(r"[\w:]+\{(?P<labels>[^{}]*)\} +(?P<value>\S+)(?: +\S+)?")
@@ -46,7 +47,7 @@ _NO_METRIC = "no metric in OpenMetrics or Prometheus text"
 
 
 class Sample(NamedTuple):
-    """A line about a revive queue or a group.
+    """A line for a revive queue or a group.
 
     Attributes:
         labels: its labels; `node_id` is the broker's name, which its slaves share.
@@ -64,17 +65,17 @@ Metrics: TypeAlias = dict[str, list[Sample]]
 
 
 def parse_broker_metrics(text: str, source: str) -> list[Fact | Unread]:
-    """Read what is known of the revive queues and of groups that pop; other metrics state nothing.
+    """Read the metrics of revive queues and of groups that pop, and ignore all others.
 
-    Of a series that stands twice the last line counts. Never raises; linear in the text.
+    If a series appears twice, the last line counts. Never raises; linear in the length of the text.
 
     Facts:
         revive_metrics: a revive queue: revive_queue, late_ms (how long ago its first checkpoint was
-            due), waiting (entries that are not read yet; None: not printed), node (the broker in
-            its labels)
-        pop_counts: a group and a topic, its retries included: consumer_group, topic, node and the
-            details of POP_COUNTS (None: the text does not show that metric, or not its end, or a
-            sample of it is refused)
+            due), waiting (entries not read yet; None if not printed), node (the broker in its
+            labels)
+        pop_counts: a group and a topic, including its retries: consumer_group, topic, node and the
+            details of POP_COUNTS (None if the text lacks that metric or its end, or a sample of it
+            is refused)
     """
     if _ANY.search(text) is None or (_OF_PROXY in text and _OF_BROKER not in text):
         what = "only a proxy's metrics" if _OF_PROXY in text else _NO_METRIC
@@ -107,7 +108,7 @@ def parse_broker_metrics(text: str, source: str) -> list[Fact | Unread]:
 
 
 def _sample(line: str, where: str, needed: tuple[str, ...]) -> Sample | Unreadable:
-    """Return the sample of a line, or why it has none."""
+    """Return the sample in a line, or why it has none."""
     match = _SAMPLE.fullmatch(line.rstrip())
     labels = dict(_LABEL.findall(match["labels"])) if match else {}
     lacking = next((label for label in needed if not labels.get(label)), None)
@@ -120,7 +121,7 @@ def _sample(line: str, where: str, needed: tuple[str, ...]) -> Sample | Unreadab
 
 
 def _of_queues(metrics: Metrics) -> Iterator[Fact]:
-    """Yield a fact for each revive queue whose lateness is shown."""
+    """Yield a fact for each revive queue whose lateness is printed."""
     waiting = {_queue(sample): sample.value for sample in metrics.get(WAITING, ())}
     for sample in metrics.get(LATENCY, ()):
         node, queue = _queue(sample)
@@ -142,7 +143,7 @@ def _of_groups(metrics: Metrics, whole: set[str]) -> Iterator[Fact]:
 
     Args:
         metrics: the samples.
-        whole: metrics of which the text shows all samples, even if there is none.
+        whole: metrics of which the text contains all samples, even if there are none.
     """
     counts = _Counts(metrics, whole)
     first: dict[_OfGroup, str] = {}
@@ -174,7 +175,7 @@ _OfGroup: TypeAlias = tuple[str | None, str, str]
 
 
 def _of_group(sample: Sample) -> _OfGroup:
-    """Return whom a sample is about; a POP retry topic counts as its topic."""
+    """Return the key of a sample; a POP retry topic counts as its topic."""
     group, topic = sample.labels["consumer_group"], sample.labels["topic"]
     for mark in POP_RETRY_MARKS:
         topic = topic.removeprefix(f"{retry_topic(group)}{mark}")
@@ -182,7 +183,7 @@ def _of_group(sample: Sample) -> _OfGroup:
 
 
 class _Counts:
-    """Sums of samples; a metric that is not shown whole has none, so that no count is too low."""
+    """Sums of samples; an incomplete metric has none, so that no count is too low."""
 
     def __init__(self, metrics: Metrics, whole: set[str]) -> None:
         self._whole = whole
@@ -192,7 +193,7 @@ class _Counts:
                 self._samples.setdefault((name, _of_group(sample)), []).append(sample)
 
     def of(self, name: str, of: _OfGroup, **labels: tuple[str, ...]) -> int | None:
-        """Return the sum of the samples with these labels; None: the metric is not shown whole."""
+        """Return the sum of the samples with these labels, or None if the metric is incomplete."""
         if name not in self._whole:
             return None
         samples = self._samples.get((name, of), ())
@@ -203,23 +204,24 @@ class _Counts:
         )
 
     def in_flight(self, of: _OfGroup) -> int | None:
-        """Return how many messages are popped; None for a group that the broker takes for pulling.
+        """Return the number of popped messages; None for a group that the broker considers to be
+        pulling.
 
-        It does so with push consumers of remoting that pop (``ConsumerLagCalculator.isPop``), and
-        prints no series of their retries.
+        It does so for remoting push consumers that pop (``ConsumerLagCalculator.isPop``), and
+        prints no series for their retries.
         """
         samples = self._samples.get((IN_FLIGHT, of), ())
         pops = any(sample.labels["is_retry"] == "true" for sample in samples)
         return self.of(IN_FLIGHT, of) if pops else None
 
     def failed(self, of: _OfGroup) -> int | None:
-        """Return how many writes of checkpoints and acknowledgements the store refused."""
+        """Return the number of checkpoints and acknowledgements that the store refused to write."""
         tried, kept = self.of(WRITTEN, of), self.of(WRITTEN, of, put_status=_STORED)
         return None if tried is None or kept is None else tried - kept
 
 
 def _number(text: str) -> int | None:
-    """Return a number of the text, as an integer; None: it is none, or too large."""
+    """Return the text as an integer, or None if it is not a number or too large."""
     try:
         number = float(text)
     except ValueError:

@@ -4,8 +4,8 @@ import json
 
 from rebalance_core.ingest.parse import java_numbers, java_text
 
-# Channels behind a proxy as its log, or a broker with a proxy inside, renders them
-# (rocketmq.md §14).
+# Channels behind a proxy, as rendered by its log or by a broker with an embedded proxy (rocketmq.md
+# §14).
 GRPC, REMOTING = "GRPC", "REMOTING"
 """The protocol between a client and its proxy."""
 
@@ -17,8 +17,9 @@ def proxied_channel(text: str) -> dict[str, object] | None:
     """Return the fields of a ``GrpcClientChannel``, ``RemotingChannel`` or ``RemoteChannel``.
 
     channel (the client's address), proxy_addr (the proxy's end of the connection), protocol
-    (`GRPC`, `REMOTING`), remote (True: of another proxy, which reported it), topics (of a remoting
-    client: what it subscribes; None: not stated). The result is None for any other text.
+    (`GRPC`, `REMOTING`), remote (True if it belongs to another proxy, which reported it), topics
+    (those that a remoting client subscribes to; None if not stated). The result is None for any
+    other text.
     """
     if text.startswith("GrpcClientChannel{"):
         return _grpc(text)
@@ -88,7 +89,7 @@ def _channel(
 
 
 def _listed(text: str) -> list[str] | None:
-    """Return the topics of the JSON list of a remoting client's subscriptions."""
+    """Return the topics in the JSON list of a remoting client's subscriptions."""
     try:
         entries = json.loads(text)
     except (ValueError, RecursionError):
@@ -99,7 +100,7 @@ def _listed(text: str) -> list[str] | None:
     return sorted(topic for topic in topics if isinstance(topic, str) and topic) or None
 
 
-# ``ClientChannelInfo`` of a broker's or proxy's log (rocketmq.md §10.2, §14).
+# ``ClientChannelInfo`` in a broker's or proxy's log (rocketmq.md §10.2, §14).
 _INFO = "ClientChannelInfo [channel="
 _CLIENT_ID = ", clientId="
 
@@ -107,11 +108,12 @@ _CLIENT_ID = ", clientId="
 def channel_info(text: str) -> dict[str, object] | None:
     """``ClientChannelInfo [channel={}, clientId=…, language=…, version=…, lastUpdateTimestamp=…]``.
 
-    The fields are client_id, language, version, beat_ms and channel, the client's address. Of a
-    connection to a broker also local, the broker's own address (empty if missing); behind a proxy
-    the other fields of `proxied_channel`, and version is None: the printed version is the proxy's.
+    The fields are client_id, language, version, beat_ms and channel, the client's address. A
+    connection to a broker also has local, the broker's own address (empty if missing). A connection
+    behind a proxy also has the other fields of `proxied_channel`, and its version is None, because
+    the printed version is the proxy's.
     """
-    # a channel's own text may contain the name of a client: the last name counts
+    # a channel's own text may contain a client's name, so the last name counts
     channel, marker, rest = text.rpartition(_CLIENT_ID)
     pieces = java_text.between(rest, "", ", language=", ", version=", ", lastUpdateTimestamp=", "]")
     if not marker or pieces is None or not channel.startswith(_INFO):
@@ -132,8 +134,8 @@ def channel_info(text: str) -> dict[str, object] | None:
 def _connection(text: str) -> dict[str, object]:
     """Read ``[id: 0x…, L:/ip:port - R:/ip:port]``.
 
-    A closed connection prints ``!`` for ``-`` and may lack its remote part: its id then stands for
-    it.
+    A closed connection has ``!`` instead of ``-`` and may lack its remote part, for which its id
+    then stands.
     """
     channel_id, _, addresses = text.removeprefix("[id: ").removesuffix("]").partition(", ")
     before, _, remote = addresses.partition("R:")

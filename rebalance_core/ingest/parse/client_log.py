@@ -1,4 +1,4 @@
-"""rocketmq_client.log: strategies, commits, suspensions, failures; who a process is
+"""rocketmq_client.log: strategies, commits, suspensions and failures, and the identity of a process
 (rocketmq.md §10.5).
 """
 
@@ -22,12 +22,13 @@ from rebalance_core.ingest.parse.lock_and_pop_logs import FORBIDDEN, pop_forbidd
 from rebalance_core.ingest.parse.log_lines import ClientClock, LineFields, LogLine, Template, marked
 from rebalance_core.model.times import HEARTBEAT_MS, OFFSET_PERSIST_MS, ROUTE_POLL_MS
 
-# Lines of a client's log about failures: members, strategies, heartbeats, pulls (rocketmq.md §13).
+# Lines in a client's log about failures: members, strategies, heartbeats and pulls (rocketmq.md
+# §13).
 NO_LIST = ", get consumer id list failed"
 PULL_FAILED = ("execute the pull request exception", "An error occurred in pull message process")
-"""The line before a refused pull, which the exception's own line contains."""
+"""The line before a refused pull, whose exception's own line contains it."""
 REJECTED = "[REJECTREQUEST]"
-"""In the exception of a pull that is refused by a busy broker or an unreadable slave."""
+"""Part of the exception of a pull that is refused by a busy broker or an unreadable slave."""
 BROADCAST = "] can not consume by broadcast way"
 REBALANCE = "doRebalance, "
 _NOT_LISTED = "[BUG] ConsumerGroup: "
@@ -55,8 +56,8 @@ def _not_listed(message: str) -> LineFields:
 
 
 def _pull_expired(message: str) -> LineFields:
-    """``[BUG]doRebalance, {group}, remove unnecessary mq, {queue}, because pull is pause, …``, in
-    5.x ``try remove …``.
+    """``[BUG]doRebalance, {group}, remove unnecessary mq, {queue}, because pull is pause, …``; in
+    5.x, ``try remove …``.
     """
     if ", because pull is pause" not in message:
         return log_lines.NOTHING
@@ -73,7 +74,7 @@ def _threw(message: str) -> LineFields:
     fields = log_lines.named(("strategy",), pieces)
     if fields is None or pieces is None:
         return None
-    # an exception that is also the last argument is printed as a stack, and {} stays
+    # an exception that is also the last argument is printed as a stack, and {} remains
     return fields | {"message": pieces[1].removeprefix("{}")}
 
 
@@ -96,8 +97,8 @@ def _failed_heartbeat(message: str) -> LineFields:
 def broadcast_refused(text: str, source: str, clock: ClientClock) -> tuple[Fact | Unread, ...]:
     """Read ``…CODE: 16 DESC: the consumer group[{}] can not consume by broadcast way``.
 
-    The line has no time of its own: it has that of the failed pull before it, and states nothing
-    where that line is unknown, as at the beginning of a split.
+    The line has no time of its own but takes that of the failed pull before it, and yields no fact
+    if that line is unknown, as at the beginning of a split.
     """
     before = text.partition(BROADCAST)[0]
     group = before.rpartition("consumer group[")[2]
@@ -117,8 +118,8 @@ def broadcast_refused(text: str, source: str, clock: ClientClock) -> tuple[Fact 
 def pull_refused(text: str, source: str, clock: ClientClock) -> tuple[Fact | Unread, ...]:
     """Read ``…CODE: 2 DESC: [REJECTREQUEST]system busy, … BROKER: {address}``.
 
-    The time is that of the failed pull before it. Lines without the address state nothing: 4.9
-    prints none.
+    The time is that of the failed pull before it. Lines without the address, which 4.9 does not
+    print, yield no fact.
     """
     address = text.rpartition(" BROKER: ")[2].strip()
     failed, clock.failed = clock.failed, None
@@ -128,7 +129,7 @@ def pull_refused(text: str, source: str, clock: ClientClock) -> tuple[Fact | Unr
 
 
 def _no_broker(message: str) -> LineFields:
-    """Read the line of a Go client without a broker, as `Translator` writes it."""
+    """Read a Go client's line about a missing broker, as `Translator` writes it."""
     queues = java_text.message_queues(message)
     if len(queues) != 1:
         return None
@@ -137,7 +138,7 @@ def _no_broker(message: str) -> LineFields:
 
 
 def _no_offset(message: str) -> LineFields:
-    """Read the line of a Go client, as `Translator` writes it."""
+    """Read a Go client's line, as `Translator` writes it."""
     group = message.removeprefix(NO_OFFSET).partition(" MessageQueue [")[0]
     fields = _no_broker(message)
     return None if fields is None or not group else {"group": group, **fields}
@@ -173,7 +174,7 @@ _NOTICE = "receive broker's notification["
 _NOTIFIED = marked(
     ("address", "group"), _NOTICE, "], the consumer group: ", " changed, rebalance immediately"
 )
-# The line of a Go or C++ client, as `Translator` writes it.
+# A line from a Go or C++ client, as `Translator` writes it.
 _LANGUAGE = marked(("language", "client_id", "group"), LANGUAGE, ", clientId=", ", group=", "")
 _MOVES = {"queue_taken": ", add a new mq, ", "queue_given_up": ", remove unnecessary mq, "}
 _TRUNCATED = ", truncateMessageQueueNotMyTopic remove unnecessary mq, "
@@ -258,7 +259,7 @@ def _order_lock(message: str) -> LineFields:
 
 
 def _created(message: str) -> LineFields:
-    """``…, ClientID:{}, ClientConfig:ClientConfig{…}``, in 4.9 ``ClientConfig […]``; usual
+    """``…, ClientID:{}, ClientConfig:ClientConfig{…}``; in 4.9, ``ClientConfig […]``. Default
     intervals are left out.
     """
     pieces = java_text.between(
@@ -319,7 +320,7 @@ WORDS = (*_HEADLESS_WORDS, *_MOVES.values(), *pull_logs.PASS_WORDS)
 
 
 def parse_client_line(text: str, source: str, clock: ClientClock) -> tuple[Fact | Unread, ...]:
-    """Read a line of a client's log; a heartbeat states one fact for each group."""
+    """Read a line of a client's log; a heartbeat yields one fact per group."""
     line = log_lines.client_line(text, clock)
     if line is None:
         if BROADCAST in text:
@@ -350,7 +351,9 @@ def parse_client_line(text: str, source: str, clock: ClientClock) -> tuple[Fact 
 
 
 def _with_pid(fact: Fact | Unread, pid: str) -> Fact | Unread:
-    """Add the process, as all runs of a client append to one file: it shows whose fact it is."""
+    """Add the process, which shows whose fact it is, because all runs of a client append to one
+    file.
+    """
     if isinstance(fact, Unread) or not LOG_FACTS[fact.kind].with_pid:
         return fact
     return Fact(fact.kind, fact.at_ms, {**fact.values, PROCESS_ID: pid}, fact.source)
@@ -390,7 +393,7 @@ def _rebalance(line: LogLine, text: str, source: str) -> tuple[Fact | Unread, ..
         if moved is not None:
             queues = java_text.message_queues(moved[1])
             if len(queues) != 1 or not moved[0]:
-                return ()  # torn: a sample less
+                return ()  # torn: one sample is lost
             ((topic, broker, queue_id),) = queues
             values = {
                 "group": moved[0],

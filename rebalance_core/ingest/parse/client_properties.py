@@ -1,4 +1,4 @@
-"""The properties of a running consumer, as ``consumerStatus`` prints them, in typed fields."""
+"""The properties of a running consumer, as printed by ``consumerStatus``, in typed fields."""
 
 import re
 from collections.abc import Mapping
@@ -28,10 +28,10 @@ _LONGS = {
 
 
 def client_values(properties: Mapping[str, str]) -> dict[str, object]:
-    """Read the properties of a client; None for values that this version or type does not print.
+    """Read a client's properties; values that its version or type does not print are None.
 
     Raises:
-        Unreadable: a number is none.
+        Unreadable: a number is invalid.
     """
     texts = {name: _text(name, properties.get(key)) for name, key in _TEXTS.items()}
     longs = {
@@ -52,7 +52,7 @@ def client_values(properties: Mapping[str, str]) -> dict[str, object]:
 
 
 _FIRST_START_MS = 10**12
-"""RocketMQ is younger."""
+"""RocketMQ did not exist earlier."""
 
 
 _FORMS = {
@@ -64,7 +64,7 @@ _FORMS = {
 
 
 def _text(name: str, value: str | None) -> str | None:
-    """Return a property; None for a property that the client cannot have printed so."""
+    """Return a property, or None if the client cannot have printed it like this."""
     form = _FORMS.get(name)
     return value if value is None or form is None or form.fullmatch(value.strip()) else None
 
@@ -86,7 +86,7 @@ def _strategy(text: str | None) -> str | None:
         return None
     java_class, hashed, _ = text.partition("@")
     if not hashed and _CLASS.fullmatch(java_class):
-        return None  # Java prints the hash of the object after its class: the line was cut off
+        return None  # Java prints the object's hash after its class, so the line was cut off
     return name_of_class(java_class) or java_class
 
 

@@ -1,4 +1,4 @@
-"""``mqadmin clusterList``: the brokers that the name server knows."""
+"""``mqadmin clusterList``: the brokers known to the name server."""
 
 import re
 
@@ -38,7 +38,7 @@ _TOTALS = dict.fromkeys(
 
 
 VERSION = r"(?:V\d+_\d+_\d+\w*|(?!V)[A-Za-z]\w*)?"
-"""As in consumerConnection; empty for a broker that did not answer."""
+"""As in consumerConnection, but empty for a broker that did not answer."""
 
 
 _BROKERS = {
@@ -60,11 +60,11 @@ def parse_cluster_list(text: str, source: str) -> list[Fact | Unread]:
     """Read the output of one run, with or without ``-m``.
 
     Facts:
-        broker: a broker process that the name server knows: cluster, broker_name, broker_id (0 is
-            the master), addr, version (None: it did not answer), activated (5.x), partial (only
-            there, and true, where other rows could not be read)
-        broker_totals: messages of a broker (-m): cluster, broker_name, in_yesterday, out_yesterday,
-            in_today, out_today
+        broker: a broker process known to the name server: cluster, broker_name, broker_id (0 is the
+            master), addr, version (None if it did not answer), activated (5.x), partial (present,
+            and true, only if other rows could not be read)
+        broker_totals: a broker's message counts (-m): cluster, broker_name, in_yesterday,
+            out_yesterday, in_today, out_today
     """
     output = read_output(text, source)
     table = _BrokerTable()

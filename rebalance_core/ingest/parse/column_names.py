@@ -1,4 +1,4 @@
-"""Names in the fixed columns of mqadmin, which cuts those that do not fit."""
+"""Names in the fixed columns of mqadmin, which truncates those that do not fit."""
 
 import re
 
@@ -8,7 +8,7 @@ from rebalance_core.ingest.fact import (
     shown,
 )
 
-# TopicValidator and Validators of the client: [%|a-zA-Z0-9_-]; other clients check less.
+# TopicValidator and the client's Validators: [%|a-zA-Z0-9_-]; other clients check less.
 _SPACE = re.compile(r"\s")
 
 
@@ -16,7 +16,7 @@ def token_of(value: str, name: str) -> str:
     """Return a value without spaces: a topic, a group, an address, a version.
 
     Raises:
-        Unreadable: it is empty or holds a space.
+        Unreadable: it is empty or contains a space.
     """
     if not value or _SPACE.search(value):
         raise Unreadable(UNPARSABLE_LINE, f"{name} is {shown(value)}, not one word")
@@ -24,7 +24,7 @@ def token_of(value: str, name: str) -> str:
 
 
 def filled(value: str, name: str) -> str:
-    """Return a value that may hold spaces, like the name of a broker, but is not empty.
+    """Return a non-empty value that may contain spaces, such as a broker's name.
 
     Raises:
         Unreadable: it is empty.
@@ -39,7 +39,8 @@ _NAME_WIDTHS = (32, 64)
 
 
 def is_truncated(value: str, width: int) -> bool:
-    """Return True if ``UtilAll.frontStringAtLeast`` may have cut the name: it fills its column.
+    """Return True if ``UtilAll.frontStringAtLeast`` may have truncated the name, which fills its
+    column.
 
     The width of a column whose header was collapsed is unknown.
     """

@@ -1,4 +1,4 @@
-"""Output of mqadmin besides its tables: warnings of its JVM and loggers, and failures."""
+"""Output of mqadmin besides its tables: warnings from its JVM and loggers, and failures."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -32,7 +32,7 @@ _NOISE = re.compile(
     # the command line, copied with its output
     r"|[^\n$>]{0,100}[$#>] ?(?:(?:ba)?sh )?[\w./~-]*mqadmin(?:\.cmd)? [A-Za-z]+ "
     r"|For more information, please visit the url, |See https?://\S*+ for further details"
-    # a prompt, or messages of shells and ssh
+    # a prompt, or messages from shells and ssh
     r"|(?:\[?[\w.-]+@[\w.-]+[: ][^\n$#>]{0,80}[$#>]|(?:ba)?sh-[\d.]+[$#])(?: |$)"
     r"|\+ \S|[$>] ?(?:\S|$)|(?:real|user|sys)\s++\d++m[\d.]++s\s*$|logout\s*$|exit\s*$"
     r"|Last login: |Script (?:started|done)"
@@ -47,15 +47,16 @@ _CODE = re.compile(r"\bCODE: ([0-9]{1,9})\b")
 
 
 _NARROWEST = 40
-"""Minimum columns of a terminal."""
+"""Minimum number of columns in a terminal."""
 
 
 def rejoined(text: str) -> str | None:
-    """Return the output with lines rejoined that a terminal had wrapped, or None if there were
+    """Return the output with the lines rejoined that a terminal had wrapped, or None if there were
     none.
 
-    Lines as long as the longest line go on in the next. Each stays at the number where it begins:
-    blank lines stand for those that were joined to it. An output without a last line end has none.
+    Lines as long as the longest line continue on the next. Each keeps the number of the line where
+    it begins, with blank lines in place of those joined to it. If the last line end is missing, so
+    it is in the result.
     """
     lines = [line.rstrip("\r") for line in text.split("\n")]
     width = max(map(len, lines))
@@ -73,8 +74,8 @@ def rejoined(text: str) -> str | None:
 
 
 _ALIGNED = "\t  "
-"""The blanks that ``unexpand`` leaves beyond a multiple of eight. Spreadsheet cells have no blanks
-after tabs, and a tab for every two blanks leaves at most one blank.
+"""The number of blanks beyond a multiple of eight that ``unexpand`` leaves. Spreadsheet cells have
+no blanks after tabs, and a tab for every two blanks leaves at most one blank.
 """
 
 
@@ -83,10 +84,10 @@ class Line:
     """A line that the command itself printed.
 
     Attributes:
-        text: without its end.
-        source: the file and the number of the line.
-        whole: False: the output ends inside it.
-        broken: it holds control or broken characters.
+        text: the text without its line end.
+        source: the file and the line number.
+        whole: False if the output ends inside the line.
+        broken: whether it contains control or broken characters.
     """
 
     text: str
@@ -97,12 +98,12 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """The output of one command, taken apart.
+    """The output of one command, split into its parts.
 
     Attributes:
         lines: the command's own output, without blank lines.
-        others: `admin_error` and `no_output` facts, and the refusals of broken lines: these stand
-            among the lines, too, for a table to know where it is torn.
+        others: `admin_error` and `no_output` facts, and the refusals of broken lines, which are
+            also among the lines so that a table knows where it is torn.
     """
 
     lines: list[Line]
@@ -115,13 +116,13 @@ class Output:
 
 
 def read_output(text: str, source: str) -> Output:
-    """Take the output apart: drop ANSI codes, CR and noise, and make facts of stacks.
+    """Split the output into its parts: drop ANSI codes, CRs and noise, and turn stacks into facts.
 
     Facts:
-        no_output: the command printed nothing of its own on standard output, as it does when it
-            fails: its object does not exist, or the query failed; no fields
-        admin_error: the command failed: exception (class of the root cause), code (of the answer,
-            see ResponseCode; None without an answer), message
+        no_output: the command printed nothing of its own on standard output, as happens when its
+            object does not exist or the query failed; no fields
+        admin_error: the command failed: exception (class of the root cause), code (the answer's
+            ResponseCode; None without an answer), message
     """
     lines: list[Line] = []
     stacks: list[_Stack] = []
@@ -148,7 +149,7 @@ def read_output(text: str, source: str) -> Output:
 
 
 def parse_other(text: str, source: str) -> list[Fact | Unread]:
-    """Read the failures of a command that changes something or whose answer contains nothing of
+    """Read the failures of a command that makes a change or whose answer contains nothing of
     interest.
     """
     return [piece for piece in read_output(text, source).others if isinstance(piece, Stated)]
@@ -157,7 +158,7 @@ def parse_other(text: str, source: str) -> list[Fact | Unread]:
 def read_lines(lines: Iterable[Line], read: Callable[[Line], Fact | None]) -> list[Fact | Unread]:
     """Apply ``read`` to each line; yield an `Unread` for each line that it refuses.
 
-    Broken lines, which are refused already, it is to refuse (`whole`).
+    It must refuse broken lines (`whole`), which have already been refused.
     """
     results: list[Fact | Unread] = []
     for line in lines:
@@ -173,7 +174,7 @@ def read_lines(lines: Iterable[Line], read: Callable[[Line], Fact | None]) -> li
 
 
 def whole(line: Line) -> str:
-    """Return the text of a row whose last column could have been cut without a trace.
+    """Return the text of a row whose last column could have been truncated without a trace.
 
     Raises:
         Unreadable: the output ends inside the line, or it is broken.
@@ -186,7 +187,7 @@ def whole(line: Line) -> str:
 
 
 FIRST_ROW = "its first row"
-"""What is missing from a table that ends with its header."""
+"""What is missing from a table that ends after its header."""
 
 
 def cut_off(source: str, lines: list[Line], missing: str) -> Unread:
@@ -203,9 +204,10 @@ def stray(line: Line) -> Unreadable:
 def unheaded(
     results: Iterable[Fact | Unread], others: Iterable[Fact | Unread] = ()
 ) -> Iterator[Fact | Unread]:
-    """Yield the results of an output without a table, stray lines as rows that could not be parsed.
+    """Yield the results of an output without a table, with stray lines as rows that could not be
+    parsed.
 
-    Those around a failure (of `others`) are not: there is no table then.
+    Lines around a failure (in `others`) are not yielded, because there is no table then.
     """
     failed = any(isinstance(piece, Stated) for piece in others)
     for piece in results:
@@ -228,7 +230,9 @@ def marked(results: list[Fact | Unread]) -> list[Fact | Unread]:
 
 
 PARTIAL = "partial"
-"""A fact value of a document with more content than was read: missing entries may exist."""
+"""A fact value from a document with more content than was read, so that missing entries may
+exist.
+"""
 
 
 def is_partial(results: Iterable[Fact | Unread]) -> bool:

@@ -1,5 +1,5 @@
-"""A listing of a broker's store, and the files of a RocksDB in it: how it keeps its
-configurations.
+"""The way a broker keeps its configurations, from a listing of its store or the files of a RocksDB
+in it.
 """
 
 import re
@@ -23,19 +23,20 @@ from rebalance_core.model.times import SECOND_MS
 
 # How a broker keeps its topics, consumer groups and offsets (rocketmq.md §15).
 JSON, ROCKSDB, SINGLE_ROCKSDB, ROCKSDB_V2 = "JSON", "ROCKSDB", "SINGLE_ROCKSDB", "ROCKSDB_V2"
-"""Three JSON files, always current; three RocksDBs below config/ (storeType=defaultRocksDB); a
-single RocksDB, config/metadata (useSingleRocksDBForAllConfigs=true); config/rdb
-(configManagerVersion=v2), which no command exports."""
+"""Three JSON files that are always current; three RocksDBs below config/
+(storeType=defaultRocksDB); a single RocksDB, config/metadata (useSingleRocksDBForAllConfigs=true);
+and config/rdb (configManagerVersion=v2), which no command exports.
+"""
 
 FORM_OF_FOLDER = {"topics": ROCKSDB, "metadata": SINGLE_ROCKSDB, "rdb": ROCKSDB_V2}
 """The form by the folder below ``config/`` whose file CURRENT indicates it."""
 
 
 # A listing of a broker's store, in which the files of a RocksDB show how it keeps its
-# configuration.  RocketMQ writes no such listing; ``find`` does, or collect.sh: a line for each
-# file with its path, its size if known, and when it was written (epoch seconds) if known.
+# configuration.  RocketMQ writes no such listing, but ``find`` or collect.sh does: one line per
+# file with its path and, if known, its size and the time at which it was written (epoch seconds).
 DIGITS = 20
-"""A longer number is neither a size nor a time."""
+"""Longer numbers are neither sizes nor times."""
 
 _SIGN = re.compile(rf"(?:.*/)?config(?:-\d+)?/(?P<folder>{'|'.join(FORM_OF_FOLDER)})/CURRENT")
 _STORE = re.compile(r"(?:.*/)?config/(?P<name>(?:topics|subscriptionGroup|consumerOffset)\.json)")
@@ -47,9 +48,9 @@ def parse_store_listing(text: str, source: str) -> list[Fact | Unread]:
     Paths may begin at the store or anywhere above it. Never raises; linear in the text.
 
     Facts:
-        store_form: how the broker keeps its configurations: forms (JSON, or those of RocksDB whose
-            sign is there), modified (pairs of a JSON store and when it was written, epoch ms, where
-            the listing has it)
+        store_form: how the broker keeps its configurations: forms (JSON, or the RocksDB forms whose
+            files are present), modified (pairs of a JSON store and the time at which it was
+            written, epoch ms, if the listing has it)
     """
     paths = list(_paths(text))
     if not any("config/" in path for path, _ in paths):
@@ -65,7 +66,7 @@ def parse_store_listing(text: str, source: str) -> list[Fact | Unread]:
 
 
 def parse_rocksdb_sign(text: str, source: str) -> list[Fact | Unread]:
-    """Read the same of a copied file CURRENT; its path shows the form, not its text."""
+    """Read the same from a copied file CURRENT, whose path shows the form rather than its text."""
     return [_form({PurePosixPath(source).parts[-2]} & FORM_OF_FOLDER.keys(), {}, source)]
 
 
@@ -93,14 +94,15 @@ def parse_subscription_group_json(text: str, source: str) -> list[Fact | Unread]
     Never raises; linear in the text.
 
     Facts:
-        subscription_group: a consumer group on the broker whose file this is: consumer_group,
-            consume_enable, consume_broadcast_enable, consume_from_min_enable,
+        subscription_group: a consumer group on the broker to which the file belongs:
+            consumer_group, consume_enable, consume_broadcast_enable, consume_from_min_enable,
             consume_message_orderly (5.x), notify_consumer_ids_changed_enable (4.9.1),
             retry_queue_nums, retry_max_times, broker_id, which_broker_when_consume_slowly,
             consume_timeout_minute (5.x), group_sys_flag (5.x), subscriptions (5.x: pairs of topic
-            and expression), attributes (5.x); None where the version that wrote the file has no
-            such field
-        forbidden: a group may not read a topic (5.x): consumer_group, topic, flags (bits, not 0)
+            and expression), attributes (5.x); None if the version that wrote the file has no such
+            field
+        forbidden: a topic that a group may not read (5.x): consumer_group, topic, flags (bits, not
+            0)
     """
     return read_store(text, source, "subscriptionGroupTable", _group, forbiddenTable=_forbidden)
 
@@ -109,7 +111,7 @@ def group_values(key: str, value: Any) -> Mapping[str, object]:
     """Read a ``SubscriptionGroupConfig``.
 
     Raises:
-        Unreadable: a field holds something else than its type.
+        Unreadable: a field's value is of the wrong type.
     """
     group = name_of(key, "the key of a group")
     entry = Entry(value, f"group {group}")
@@ -154,9 +156,9 @@ def parse_topics_json(text: str, source: str) -> list[Fact | Unread]:
     Never raises; linear in the text.
 
     Facts:
-        topic_config: a topic on the broker whose file this is: topic, read_queue_nums,
+        topic_config: a topic on the broker to which the file belongs: topic, read_queue_nums,
             write_queue_nums, perm (bits: 4 read, 2 write, 1 inherit), order, topic_sys_flag,
-            attributes (5.x; else empty)
+            attributes (5.x; otherwise empty)
     """
     return read_store(text, source, "topicConfigTable", _topic)
 
@@ -165,7 +167,7 @@ def topic_values(key: str, value: Any) -> Mapping[str, object]:
     """Read a ``TopicConfig``.
 
     Raises:
-        Unreadable: a field is missing or no number.
+        Unreadable: a field is missing or not a number.
     """
     topic = name_of(key, "the key of a topic")
     entry = Entry(value, f"topic {topic}")
@@ -190,9 +192,9 @@ def parse_message_request_mode_json(text: str, source: str) -> list[Fact | Unrea
     Never raises; linear in the text.
 
     Facts:
-        request_mode: the mode in which a group gets messages of a topic from the broker whose file
-            this is: consumer_group, topic, mode (as the detail of REQUEST_MODE); a switch back is
-            written as PULL, a mode that was never set has no entry and is PULL
+        request_mode: the mode in which a group receives a topic's messages from the broker to which
+            the file belongs: consumer_group, topic, mode (like the detail of REQUEST_MODE); a
+            switch back is written as PULL, and a mode that was never set has no entry and is PULL
     """
     return read_store(text, source, "messageRequestModeMap", _modes, versioned=False)
 
@@ -224,16 +226,16 @@ def _mode(entry: Entry, what: str) -> RequestMode:
 
 
 MODES = ("CLUSTER", "LOCAL")
-"""ProxyMode; RocketMQ takes any letter case."""
+"""ProxyMode; RocketMQ ignores letter case."""
 
 
 def parse_proxy_config_json(text: str, source: str) -> list[Fact | Unread]:
-    """Read the mode; no fact where the file leaves it to the default.
+    """Read the mode; there is no fact if the file leaves it at the default.
 
     Never raises.
 
     Facts:
-        proxy_mode: mode: CLUSTER (a process of its own) or LOCAL (inside a broker)
+        proxy_mode: mode: CLUSTER (a separate process) or LOCAL (inside a broker)
     """
     return read_document(text, source, _facts)
 

@@ -1,4 +1,4 @@
-"""``mqadmin consumerConnection``: the members of a group as one broker knows them."""
+"""``mqadmin consumerConnection``: the members of a group as known to one broker."""
 
 import re
 from typing import NamedTuple
@@ -32,11 +32,11 @@ VERSION = r"V\d+_\d+_\d+\w*|(?!V)\S+"
 
 
 _CLIENT_ID = r"(?!\")(?:(?!\s\S+:[0-9]{1,5}(?:\s|$)).)+?"
-"""It may contain spaces, but not its row's own address: two rows were then joined."""
+"""It may contain spaces, but not its row's own address, which shows that two rows were joined."""
 
 
 _ADDRESS = r"(?:[0-9]{1,3}(?:\.[0-9]{1,3}){3}|(?![0-9.]+:[0-9]{1,5}(?:\s|$))\S+):[0-9]{1,5}"
-"""Digits and points must form a valid IPv4 address."""
+"""Digits and dots must form a valid IPv4 address."""
 
 
 _MEMBERS = {
@@ -66,7 +66,7 @@ _GROUP_LINES = {
             "CONSUME_FROM_LAST_OFFSET",
             "CONSUME_FROM_FIRST_OFFSET",
             "CONSUME_FROM_TIMESTAMP",
-            # Deprecated; the client treats them like the first.
+            # Deprecated; the client treats them like the first one.
             "CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST",
             "CONSUME_FROM_MIN_OFFSET",
             "CONSUME_FROM_MAX_OFFSET",
@@ -83,19 +83,20 @@ _LAST_GROUP_LINE = "ConsumeFromWhere"
 def parse_consumer_connection(text: str, source: str) -> list[Fact | Unread]:
     """Read the output of a run.
 
-    An empty output is `no_members`: upstream prints the refusal on standard error. So is a stack
-    with code 206, while any other failure is an `admin_error` and shows nothing of members.
+    An empty output is `no_members`, because upstream prints the refusal on standard error. So is a
+    stack with code 206, whereas any other failure is an `admin_error` and shows nothing about
+    members.
 
     Facts:
-        member: a connection of the group at the broker asked: client_id, client_addr, language,
-            version, and of the group there subscriptions (pairs of topic and expression),
-            consume_type, message_model, consume_from_where (None: the output ends before it),
-            partial (only there, and true, where rows may be missing: others may be members, too),
-            unpadded (the same, where no padding shows whether the id lost characters)
-        group_connection: the group at the broker asked: members (connections listed),
+        member: a connection of the group at the queried broker: client_id, client_addr, language,
+            version, and the group's settings there: subscriptions (pairs of topic and expression),
+            consume_type, message_model, consume_from_where (None if the output ends before it),
+            partial (present, and true, only if rows, and thus members, may be missing), unpadded
+            (likewise, if no padding shows whether the id lost characters)
+        group_connection: the group at the queried broker: members (connections listed),
             subscriptions, consume_type, message_model, consume_from_where
-        no_members: the broker asked knows no member of the group: code (206; None: nothing was
-            printed), offline_group (as the refusal names it, only there)
+        no_members: the queried broker knows no member of the group: code (206; None if nothing was
+            printed), offline_group (as named in the refusal, and only there)
     """
     output = read_output(text, source)
     table = _ConnectionTable()
@@ -126,7 +127,7 @@ def _no_members(other: Fact | Unread) -> Fact | Unread:
 
 
 UNPADDED = "unpadded"
-"""The value for members in a table without padding."""
+"""The field of members in a table without padding."""
 
 
 def _torn(client_id: str) -> Unreadable:
@@ -141,7 +142,7 @@ def _begins_late(client_id: str, address: str) -> bool:
 
 
 class _Member(NamedTuple):
-    """A row of the table of members."""
+    """A row in the table of members."""
 
     client_id: str
     client_addr: str
@@ -150,7 +151,7 @@ class _Member(NamedTuple):
 
 
 class _ConnectionTable:
-    """Reads the table of members, then the subscription table, then the lines on the group."""
+    """Reads the table of members, then the subscription table, then the lines about the group."""
 
     def __init__(self) -> None:
         self._members: list[tuple[_Member, Line]] = []
@@ -163,7 +164,7 @@ class _ConnectionTable:
 
     @property
     def headed(self) -> bool:
-        """True if one of the two headers was there."""
+        """True if one of the two headers was present."""
         return self._of_members is not None or self._of_subscriptions is not None
 
     @property
@@ -172,11 +173,11 @@ class _ConnectionTable:
         return self.headed and (not self._ended or self._of_members is None)
 
     def facts(self, source: str, *, partial: bool) -> list[Fact]:
-        """Return a fact per member and, if the output is complete, a fact on the group.
+        """Return a fact per member and, if the output is complete, a fact about the group.
 
         Args:
             source: the name of the file.
-            partial: rows may be missing.
+            partial: whether rows may be missing.
         """
         # nothing names the topics that a torn table lacks
         subscriptions = () if self._torn else tuple(self._subscriptions)
@@ -194,10 +195,10 @@ class _ConnectionTable:
         return [*members, Fact("group_connection", None, count | group, source)]
 
     def torn_members(self) -> list[Unread]:
-        """Take out the members whose ids lost their beginning, and return their refusals.
+        """Remove the members whose ids lost their beginning, and return their refusals.
 
-        Where padding is lost no place shows it. A client makes its id of its address and @, unless
-        an application names it otherwise; most of a group do.
+        Without padding, no position shows it. A client builds its id from its address and @, unless
+        an application sets another name; most clients of a group do the former.
         """
         if self._of_members is None or self._of_members.padded:
             return []

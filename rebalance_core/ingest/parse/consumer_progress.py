@@ -42,7 +42,7 @@ _NUMBER = r"-?[0-9]{1,19}"
 
 
 _TIME = r"(?:[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(?:,[0-9]{3})?|N/A)?"
-"""Empty if RocketMQ could not format it; it prints N/A for 0."""
+"""It is empty if RocketMQ could not format it, and N/A for 0."""
 
 
 def _number(gap: int = 2) -> Column:
@@ -95,18 +95,18 @@ _NOBODY = "N/A"
 def parse_consumer_progress(
     text: str, source: str, *, time_zone: tzinfo = UTC
 ) -> list[Fact | Unread]:
-    """Read an output, 4.9 or 5.x, with or without ``-g``, ``-s``.
+    """Read an output of 4.9 or 5.x, with or without ``-g`` and ``-s``.
 
     Facts:
-        queue_progress: a queue of the group asked for: topic, topic_truncated, broker_name,
+        queue_progress: a queue of the queried group: topic, topic_truncated, broker_name,
             broker_name_truncated (the name fills its column and may have been truncated), queue_id,
             broker_offset, consumer_offset (0 also when nothing is committed), diff, inflight (5.x),
-            last_time_ms (None: N/A), with_clients (run with -s true), client_ip (the holder's
-            client id up to its first @; None: no holder), partial (only there, and true, where rows
-            of the topic may be missing)
-        progress_total: an end line of one group: name (consume_tps, diff, inflight), total
-        group_progress: a group, when none was asked for: consumer_group, consumer_group_truncated,
-            members (entries at one broker; 0 is offline), version (lowest of the members),
+            last_time_ms (None for N/A), with_clients (run with -s true), client_ip (the holder's
+            client id up to its first @; None without a holder), partial (present, and true, only if
+            rows of the topic may be missing)
+        progress_total: a final line of one group: name (consume_tps, diff, inflight), total
+        group_progress: a group, if none was queried: consumer_group, consumer_group_truncated,
+            members (entries at one broker; 0 is offline), version (the members' lowest),
             consume_type (PUSH, PULL), message_model, tps, diff
 
     Args:
@@ -132,7 +132,7 @@ def parse_consumer_progress(
 
 
 def _rows_lost(results: list[Fact | Unread], source: str) -> Iterator[Unread]:
-    """Refuse an output whose rows do not add up to the total that mqadmin printed of them."""
+    """Refuse an output whose rows do not add up to the total that mqadmin printed for them."""
     facts = list(answers(results))
     totals = [
         f.values["total"]
@@ -148,7 +148,9 @@ def _rows_lost(results: list[Fact | Unread], source: str) -> Iterator[Unread]:
 
 
 def _marked(results: list[Fact | Unread], refused: bool, cut: bool) -> Iterator[Fact | Unread]:
-    """Mark the rows of incomplete topics: all of them if rows were refused, else the last."""
+    """Mark the rows of incomplete topics: all topics if rows were refused, otherwise the last
+    one.
+    """
     topics = [f.values["topic"] for f in answers(results) if f.kind == "queue_progress"]
     last = topics[-1] if topics else None
     for piece in results:
@@ -175,12 +177,14 @@ class _ProgressTable:
 
     @property
     def padded(self) -> bool:
-        """False if the rows of queues have no padding that would show lost characters."""
+        """False if the queue rows have no padding that would show lost characters."""
         return self._table is None or self._groups or self._table.padded
 
     @property
     def missing_end(self) -> str:
-        """The total that is missing at the end of a single group's queues; empty: it is there."""
+        """The total that is missing at the end of a single group's queues; empty if it is
+        present.
+        """
         if self._table is None or self._groups:
             return ""
         last = "inflight" if self._table.has("Inflight") else "diff"

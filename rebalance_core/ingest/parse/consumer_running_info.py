@@ -1,4 +1,4 @@
-"""A client's own description: the file that ``mqadmin consumerStatus`` writes for each."""
+"""A client's own description: the file that ``mqadmin consumerStatus`` writes for each client."""
 
 import re
 from collections.abc import Callable
@@ -28,11 +28,11 @@ from rebalance_core.ingest.parse.headed_tables import BROKER, WORD, Column, Head
 from rebalance_core.ingest.parse.java_numbers import count_of, decimal_of, long_of
 from rebalance_core.ingest.parse.process_queues import pop_queue_values, queue_values
 
-ANY_QUEUE = -1  # what a member pops if all queues of a broker are shared (rocketmq.md §2.8)
+ANY_QUEUE = -1  # a member pops this if all queues of a broker are shared (rocketmq.md §2.8)
 PROPERTIES = "#Consumer Properties#"
 JSTACK = "#Consumer jstack#"
 
-# Upstream's headers of other tables are 64 wide where their rows are 32 wide.
+# Upstream's headers for other tables are 64 wide although their rows are 32 wide.
 _QUEUE = {
     "Topic": Column(WORD, what="a topic"),
     "Broker Name": Column(BROKER, what="the name of a broker"),
@@ -45,7 +45,7 @@ _OFFSET = {"Consumer Offset": Column(r"-?[0-9]{1,19}", code=BAD_NUMBER, what="an
 
 
 def _queues(what: str) -> str:
-    """Return the header of a table of queues as its rows are padded, where it has none."""
+    """Return a header, padded like the rows, for a table of queues that has none."""
     return f"{'#Topic':<32}  {'#Broker Name':<32}  {'#QID':<4}  #{what}"
 
 
@@ -53,7 +53,7 @@ _DETAIL = "#Consumer MQ Detail#"
 _POP_DETAIL, _RATES_TITLE = "#Consumer Pop Detail#", "#Consumer RT&TPS#"
 _USER_INFO = "#User Consume Info#"
 _FIRST_PROPERTY = "consumeTimestamp"
-"""Java prints this line first; properties without it were copied line by line."""
+"""Java prints this line first, so properties without it were copied line by line."""
 _SUBSCRIPTION = re.compile(
     r"[0-9]+ +Topic: +(\S+) +ClassFilter: +(true|false) +SubExpression: ?(.*)"
 )
@@ -64,32 +64,32 @@ _RATES = ("pull_rt", "pull_tps", "consume_rt", "consume_ok_tps", "consume_failed
 
 
 def parse_running_info(lines: list[Line], source: str, time_zone: tzinfo) -> list[Fact | Unread]:
-    """Read the lines of one client's file; a file that is cut off is refused.
+    """Read the lines of one client's file; a truncated file is refused.
 
-    The stacks at the end of a run with ``-s`` make no facts.
+    The stacks at the end of a run with ``-s`` yield no facts.
 
     Facts:
-        client: the consumer, its properties: consumer_group, consumer_type (PUSH, LITE_PULL, PULL),
-            strategy (name as getName() prints it; its own class when it is no strategy of
-            RocketMQ), message_model, consume_from_where, consume_timestamp (yyyyMMddHHmmss in the
-            client's local time), ordered, client_rebalance (False: the broker assigns), version,
-            start_ms, client_ip and instance_name (5.x), namesrv_addr, pull_threshold_for_queue,
+        client: the consumer's properties: consumer_group, consumer_type (PUSH, LITE_PULL, PULL),
+            strategy (its name from getName(), or its class if it is not one of RocketMQ's),
+            message_model, consume_from_where, consume_timestamp (yyyyMMddHHmmss in the client's
+            local time), ordered, client_rebalance (False: the broker assigns), version, start_ms,
+            client_ip and instance_name (5.x), namesrv_addr, pull_threshold_for_queue,
             pull_threshold_size_for_queue, pull_threshold_for_topic, pull_threshold_size_for_topic,
-            properties (all, name to text), queues_told (the table of its queues is there as a
-            whole: another follows it, and every row of it was read), partial (only there, and true,
-            where topics may be missing)
-        client_subscription: a topic the client subscribes: topic, expression, class_filter, partial
-            (only there, and true, where others may be missing)
+            properties (all, name to text), queues_told (the table of its queues is complete:
+            another follows it, and all its rows were read), partial (present, and true, only if
+            topics may be missing)
+        client_subscription: a topic the client subscribes to: topic, expression, class_filter,
+            partial (present, and true, only if others may be missing)
         client_offset: the commit offset again: topic, broker_name, queue_id, commit_offset
         client_queue: a queue the client holds: topic, broker_name, queue_id, commit_offset,
-            cached_messages, cached_min_offset, cached_max_offset, cached_mib (None: its version,
+            cached_messages, cached_min_offset, cached_max_offset, cached_mib (None if its version,
             3.x or an early 4.x, does not print it), locked (an order lock; 4.9 and broadcasting
             print it too), try_unlock_times, dropped, last_lock_ms, last_pull_ms, last_consume_ms
         client_pop_queue: a queue it pops (5.x): topic, broker_name, queue_id (-1: any of the
             broker's), wait_ack_count, dropped, last_pop_ms
-        client_rates: speeds of one topic: topic, pull_rt, pull_tps, consume_rt, consume_ok_tps,
+        client_rates: rates for one topic: topic, pull_rt, pull_tps, consume_rt, consume_ok_tps,
             consume_failed_tps, consume_failed_msgs (of the last hour)
-        user_info: values that the application provides: key, value
+        user_info: values provided by the application: key, value
     """
     client = _Client(time_zone)
     facts = read_lines(lines, client.read)
@@ -131,20 +131,22 @@ class _Client:
 
     @property
     def torn_subscriptions(self) -> bool:
-        """True if the client may subscribe more than was read."""
+        """True if the client may have more subscriptions than were read."""
         return not self._whole(_SUBSCRIPTIONS)
 
     def _whole(self, title: str) -> bool:
-        """Return True if another section follows it and all its lines were read."""
+        """Return True if another section follows this one and all its lines were read."""
         return title in self._read[:-1] and title not in self._torn
 
     @property
     def _shows_queues(self) -> bool:
-        """True if all queues were read that the client pulls and pops; 4.x prints none of these."""
+        """True if all the queues that the client pulls and pops were read; 4.x prints none of the
+        latter.
+        """
         return self._whole(_DETAIL) and (_POP_DETAIL not in self._read or self._whole(_POP_DETAIL))
 
     def properties_fact(self, source: str) -> list[Fact | Unread]:
-        """Return the `client` fact, if there were properties."""
+        """Return the `client` fact if there were properties."""
         if not self._properties:
             return []
         try:
@@ -156,8 +158,8 @@ class _Client:
             return [unread(source, repr(self._properties), refusal)]
 
     def cut(self, source: str, lines: list[Line]) -> list[Unread]:
-        """Return the refusal of an answer that ends before its last section: 4.x has no section on
-        POP and ends with the rates, 5.x with the application's own text.
+        """Return the refusal of an answer that ends before its last section: 4.x has no section for
+        POP and ends with the rates, 5.x ends with the application's own text.
         """
         last = _USER_INFO if _POP_DETAIL in self._read else _RATES_TITLE
         copied = self._read == [PROPERTIES] and self._properties
@@ -188,8 +190,8 @@ class _Client:
         """Begin a section.
 
         Raises:
-            Unreadable: Upstream prints it before one that was read: lines were sorted or mixed, and
-                no row is known to belong to the title above it.
+            Unreadable: Upstream prints it before one already read, so lines were sorted or mixed,
+                and it is unknown whether rows belong to the title above them.
         """
         order = [*self._readers]
         is_behind = any(order.index(other) >= order.index(title) for other in self._read)
@@ -225,7 +227,9 @@ class _Client:
         return Fact("client_offset", None, values, line.source)
 
     def _cells(self, text: str) -> dict[str, str]:
-        """Return the values of a row; some tables' are not as wide as their header's titles."""
+        """Return the values of a row, which in some tables are not as wide as the header's
+        titles.
+        """
         try:
             return self._table.read(text)
         except Unreadable:

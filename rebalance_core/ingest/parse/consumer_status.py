@@ -33,7 +33,7 @@ _ASKED = re.compile(r" ([0-9]{13})/")
 
 
 _UNHEADED = re.compile(r"[0-9]{3}  \S.* [0-9]{13}/\S")
-"""A row of 3.x, "%03d  %-40s %-20s %s%n": the list has no header there."""
+"""A row in 3.x, "%03d  %-40s %-20s %s%n", where the list has no header."""
 
 
 _STUCK = re.compile(
@@ -58,16 +58,16 @@ _REBALANCE = ("Rebalance OK", "Rebalance Failed")
 def parse_consumer_status(
     text: str, source: str, *, time_zone: tzinfo = UTC
 ) -> list[Fact | Unread]:
-    """Read the list of a group, or by `parse_running_info` the file of one client.
+    """Read the list of a group or, using `parse_running_info`, the file of one client.
 
     Facts:
-        listed_client: a connection whose client answered, true when it was asked (at_ms):
-            client_id, version; an id that two processes share is listed twice and answers once
+        listed_client: a connection whose client answered, true at the time of the query (at_ms):
+            client_id, version; an id shared by two processes is listed twice but answers once
         same_subscription: whether all clients subscribe to the same topics (upstream checks push
-            groups that run for 2 min, else answers yes): same
-        stuck_queue: a queue that mqadmin warns of: client_id, topic, broker_name, queue_id, trouble
-            (lock: not locked for count ms; unlock: tried count times; consume: nothing for count
-            ms), count
+            groups that have run for 2 min and otherwise answers yes): same
+        stuck_queue: a queue that mqadmin warns about: client_id, topic, broker_name, queue_id,
+            trouble (lock: not locked for count ms; unlock: tried count times; consume: nothing
+            consumed for count ms), count
 
     Args:
         text: standard output, or the file of a client.
@@ -88,14 +88,16 @@ def parse_consumer_status(
 
 
 def _of_a_terminal(piece: Fact | Unread) -> Fact | Unread:
-    """Return the fact with its queues marked as incomplete, as it was copied from a terminal."""
+    """Return the fact with its queues marked as incomplete, because it was copied from a
+    terminal.
+    """
     if not isinstance(piece, Stated) or piece.kind != "client":
         return piece
     return replace(piece, values={**piece.values, "queues_told": False})
 
 
 def client_of_output(text: str, results: Iterable[Fact | Unread]) -> str | None:
-    """Return the id of the one client whose running info the text contains; None if nothing shows
+    """Return the id of the client whose running info the text contains, or None if nothing shows
     it.
 
     5.x prints the parts of the id (``ClientConfig.buildMQClientId``); the command line, which
@@ -122,8 +124,9 @@ def client_of_output(text: str, results: Iterable[Fact | Unread]) -> str | None:
 class _List:
     """The list of clients, then mqadmin's conclusions.
 
-    A list without a comparison of subscriptions may be whole: ``analyzeSubscription`` throws if the
-    first client leaves properties out, and mqadmin then prints a stack on standard error at most.
+    A list without a comparison of subscriptions may be complete: ``analyzeSubscription`` throws if
+    the first client leaves properties out, and mqadmin then prints a stack on standard error at
+    most.
     """
 
     def __init__(self) -> None:

@@ -1,8 +1,8 @@
-"""Answers of RocketMQ's dashboard as JSON: the dump of mqadmin that states the same.
+"""RocketMQ's dashboard answers in JSON, as the mqadmin dump with the same content.
 
-``consumer/consumerConnection.query`` and ``consumer/queryTopicByConsumer.query`` print in their
-``data`` the tables of consumerConnection and ``consumerProgress -s true``;
-``consumer/consumerRunningInfo.query`` the file that consumerStatus writes for one client.
+``consumer/consumerConnection.query`` and ``consumer/queryTopicByConsumer.query`` return in ``data``
+the tables of consumerConnection and ``consumerProgress -s true``;
+``consumer/consumerRunningInfo.query`` returns the file that consumerStatus writes for one client.
 ``errMsg`` with ``CODE: 206`` means that no member is online. Times are epoch milliseconds, so no
 zone is needed.
 """
@@ -32,8 +32,8 @@ def dashboard_answer(command: str, text: str, source: str) -> list[Fact | Unread
     """Return the facts in the command's dump, or None if the text is not such an answer.
 
     Args:
-        command: the command of mqadmin, by the file's name.
-        text: the file.
+        command: the mqadmin command, from the file's name.
+        text: the text of the file.
         source: its name.
     """
     read = _READERS.get(command)
@@ -87,7 +87,7 @@ def _connection(data: Any, source: str) -> Results:
 
 
 def _progress(data: Any, source: str) -> Results:
-    """Read ``TopicConsumerInfo``, one a topic, each with its queues and their holders."""
+    """Read each topic's ``TopicConsumerInfo``, with its queues and their holders."""
     if not isinstance(data, list):
         raise Unreadable(BAD_ENTRY, f"data is {shown(data)}, not a list of topics")
     total = 0
@@ -129,7 +129,7 @@ def _running(data: Any, source: str) -> Results:
     if "properties" not in data:
         return
     properties = {str(key): str(value) for key, value in info.mapping("properties").items()}
-    queues_told = {"queues_told": False}  # as for any answer that a person copied
+    queues_told = {"queues_told": False}  # as for any manually copied answer
     yield Fact("client", None, client_values(properties) | queues_told, source)
     for subscription in info.items("subscriptionSet"):
         topic = Entry(subscription, "subscription")

@@ -1,4 +1,4 @@
-"""The characters of a file: UTF-8, or UTF-16 as PowerShell and editors of Windows write it."""
+"""The encoding of a file: UTF-8, or UTF-16 as written by PowerShell and Windows editors."""
 
 import codecs
 from collections.abc import Iterable, Iterator
@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator
 UTF_8 = "utf-8"
 _MARKS = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 _LOOKED_AT = 1024
-"""Number of bytes checked for zeros, which show that text without a byte order mark is UTF-16."""
+"""Number of bytes checked for zeros, which show text without a byte order mark to be UTF-16."""
 _ZEROS = 0.4
-"""Minimum share of zeros among every second byte of such text; RocketMQ prints Latin characters."""
+"""Minimum share of zeros among every other byte of such text; RocketMQ prints Latin characters."""
 
 
 def encoding_of(head: bytes) -> str:
-    """Return the encoding of text, judging by its first bytes.
+    """Return the encoding of a text, judging by its first bytes.
 
     >>> encoding_of(b"#ClientId"), encoding_of("#ClientId".encode("utf-16-be"))
     ('utf-8', 'utf-16-be')
@@ -32,12 +32,12 @@ def encoding_of(head: bytes) -> str:
 
 
 def decoded(data: bytes) -> str:
-    """Return the text of a whole file, or of its beginning; broken characters as U+FFFD."""
+    """Return the text of a whole file or of its beginning, with broken characters as U+FFFD."""
     return data.decode(encoding_of(data), "replace").removeprefix("\ufeff")
 
 
 def as_utf_8(blocks: Iterable[bytes], encoding: str) -> Iterator[bytes]:
-    """Yield the blocks of a file in UTF-8."""
+    """Yield the blocks of a file, converted to UTF-8."""
     decoder = codecs.getincrementaldecoder(encoding)("replace")
     first = True
     for block in blocks:

@@ -12,31 +12,32 @@ from rebalance_core.ingest.parse.log_lines import ClientClock, LineFields
 from rebalance_core.model.failed_requests import MEMBER_LIST, PULL
 
 LIST_FAILED = "getConsumerIdListByGroup exception, "
-"""MQClientInstance.findConsumerIdList: before the address that was asked and the group."""
+"""MQClientInstance.findConsumerIdList: the text before the queried address and the group."""
 HEARTBEATS = "send heart beat to broker[", "sendHeartbeatToAllBrokerV2 send heart beat to broker["
-"""MQClientInstance, before the broker's name, id and address; a success ends with the word
+"""MQClientInstance: the text before the broker's name, id and address; a success ends with the word
 "success".
 """
 FAILED = "request of a client failed: "
-"""In a Go client's line, as `go_and_cpp_logs.Translator` writes it; clients do not print these
-words."""
+"""The mark in a Go client's line that `go_and_cpp_logs.Translator` writes; clients do not print
+these words.
+"""
 REFUSED, UNANSWERED = "MQBrokerException: CODE: ", "Exception: "
 EXCEPTIONS = (
     "org.apache.rocketmq.client.exception." + REFUSED,
     "org.apache.rocketmq.remoting.exception.Remoting",
 )
-"""The beginning of an exception's line: a server refused, or did not answer."""
+"""The beginning of an exception's line: a server refused or did not answer."""
 REASON_CHARACTERS = 200
 _GROUP = re.compile(
     r"^subscription group no permission, (?P<disabled>\S+)$"
     r"|^subscription group \[(?P<missing>[^]]+)\] does not exist"
     r"|^the consumer group\[(?P<named>[^]]+)\] "
 )
-"""Answers of PullMessageProcessor and PopMessageProcessor that name the group."""
+"""Answers from PullMessageProcessor and PopMessageProcessor that name the group."""
 _HELP = re.compile(r",? ?See https?://\S.*$|, period in queue.*$")
-"""The page that brokers refer to, and the length of a request queue in each case."""
+"""The page that brokers refer to, and the length of a request queue, which varies."""
 _CONNECT = re.compile(r"^connect to <?([^<>\s]+:\d+)>? failed")
-"""RemotingConnectException: the address that the client asked."""
+"""RemotingConnectException: the address that the client tried to reach."""
 _LOCAL_PORT = re.compile(r"(?<=\d):\d+(?=->)")
 
 
@@ -46,15 +47,15 @@ def may_have_a_reason(message: str) -> bool:
 
 
 def reason_of(words: str) -> str:
-    """Return the server's or network's reason, in the same words for the same reason."""
+    """Return the server's or network's reason, worded the same whenever it is the same."""
     return _LOCAL_PORT.sub("", _HELP.sub("", words.strip()))[:REASON_CHARACTERS]
 
 
 def exception_below(text: str, source: str, clock: ClientClock) -> tuple[Fact | Unread, ...]:
     """Read ``…MQBrokerException: CODE: {} DESC: {} BROKER: {}`` or ``…Remoting…Exception: {}``.
 
-    The time is that of the request's line. The group stands there (5.x, and of lists of members),
-    or in the server's words; without it a refused pull has only the broker's address, which 4.9
+    The time is that of the request's line. The group is named there (in 5.x, and for member lists)
+    or in the server's message; otherwise a refused pull has only the broker's address, which 4.9
     does not print.
     """
     failed, clock.failed = clock.failed, None
@@ -93,7 +94,7 @@ def translated(request: str, group: str, address: str, reason: str) -> str:
 
 
 def request_failed(message: str) -> LineFields:
-    """Read the line of a Go client, as `translated` writes it; an address may be empty."""
+    """Read a Go client's line, as `translated` writes it; an address may be empty."""
     marks = (FAILED, ", group=", ", address=", ", reason=", "")
     pieces = between(message, *marks)
     if pieces is None or not pieces[1]:

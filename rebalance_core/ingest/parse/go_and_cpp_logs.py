@@ -1,9 +1,9 @@
-"""Logs of Go and C++ clients: their facts, in the words of the Java client's log.
+"""Logs of Go and C++ clients, whose facts are put in the words of the Java client's log.
 
-Go's client (rocketmq-client-go 2.x, rlog) logs a message and fields, as JSON or as logrus' text;
-the C++ client (1.x and 2.x, Logging.cpp) a time of its host, a level and a message. A few of their
-lines have the facts of a Java client's lines; each becomes that line. All others keep their
-message.
+The Go client (rocketmq-client-go 2.x, rlog) logs a message and fields, as JSON or logrus text; the
+C++ client (1.x and 2.x, Logging.cpp) logs its host's time, a level and a message. A few of their
+lines state the same facts as a Java client's lines, and each of these becomes that line. All others
+keep their message.
 """
 
 import json
@@ -23,7 +23,7 @@ CPP = re.compile(
     r"\[(?P<year>\d{4})-(?P<month>[A-Z][a-z]{2})-(?P<day>\d\d) (?P<clock>\d\d:\d\d:\d\d)"
     r"\.(?P<fraction>\d+)\]\((?:trace|debug|info|warning|error|fatal)\):"
 )
-"""How a C++ client's line begins (Boost.Log)."""
+"""The beginning of a C++ client's line (Boost.Log)."""
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _FIELD = re.compile(r'([\w.]+)=("(?:[^"\\]|\\.)*"|\S*)')
 _QUEUE = re.compile(r"MessageQueue \[topic=[^\]]+\]")
@@ -40,19 +40,20 @@ _CPP_COMMIT = re.compile(
 )
 _CPP_STARTS = re.compile(r"DefaultMQPushConsumerImpl:(?P<group>\S+) start$")
 LANGUAGE = "language of a client: "
-"""Precedes the language, client id and group that a line of its own log has; clients do not print
-these words."""
+"""Precedes the language, client id and group found in a line of the client's own log; clients do
+not print these words.
+"""
 NO_BROKER = "no broker found for mq "
 """Go clients: the routes have no address for the queue's broker, so the client does not pull it."""
 
 NO_OFFSET = "no committed offset, Group: "
-"""Go clients: the broker answered QUERY_NOT_FOUND, so the group has committed nothing there."""
+"""Go clients: the broker answered QUERY_NOT_FOUND, so the group has no commit there."""
 _FAILED = {
     "get consumer list of group from broker error": MEMBER_LIST,
     "pull message from broker error": PULL,
     "update offset to broker error": COMMIT,
 }
-"""Go clients: a server refused or did not answer a request, with the reason in underlayError."""
+"""Go clients: a server refused or did not answer a request; underlayError gives the reason."""
 _OF_PASSES = {
     "remove unnecessary mq because unsubscribed": (
         "truncateMessageQueueNotMyTopic remove unnecessary mq, {}"
@@ -71,7 +72,8 @@ class Translated(NamedTuple):
     """A line in the words of the Java client.
 
     Attributes:
-        time: RFC 3339 or epoch of Go; ``yyyy-MM-dd HH:mm:ss.ffffff``, local, of C++; empty: none.
+        time: RFC 3339 or epoch time from Go, local ``yyyy-MM-dd HH:mm:ss.ffffff`` from C++; empty
+            if there is none.
         message: the Java client's equivalent line.
     """
 
@@ -82,9 +84,9 @@ class Translated(NamedTuple):
 class Translator:
     """Reads the lines of one client's log in order.
 
-    A commit names no client, and in C++ no group, nor does a failed pull in Go: they are those that
-    lines before it named, if these named only one. The first line that names a client with a group
-    states its language.
+    A commit does not name the client nor, in C++, the group, and neither does a failed pull in Go;
+    they are taken from earlier lines if these name only one. The first line that names a client
+    with a group states its language.
     """
 
     def __init__(self) -> None:
@@ -93,7 +95,7 @@ class Translator:
         self._named_groups: set[tuple[str, str]] = set()
 
     def line(self, text: str) -> Translated | None:
-        """Read the line; None: it belongs to neither client."""
+        """Read the line; return None if it belongs to neither client."""
         if GO.match(text):
             fields = _fields(text)
             time = str(fields.get("ts") or fields.get("time") or "")
@@ -198,7 +200,7 @@ def _fields(text: str) -> dict[str, object]:
 
 
 def json_object(line: str) -> dict[str, object] | None:
-    """Return the JSON object that the line is; None for any other line."""
+    """Return the line as a JSON object, or None if it is not one."""
     if not line.startswith("{"):
         return None
     try:
@@ -218,7 +220,7 @@ def _unquoted(value: str) -> str:
 
 
 def _queue_of(fields: Mapping[str, object]) -> str:
-    """Read ``MessageQueue`` or ``PullRequest``; JSON may have the queue as an object."""
+    """Read ``MessageQueue`` or ``PullRequest``; in JSON, the queue may be an object."""
     for name in ("MessageQueue", "PullRequest"):
         value = fields.get(name)
         if isinstance(value, dict) and value.keys() >= {"topic", "brokerName", "queueId"}:
@@ -231,7 +233,7 @@ def _queue_of(fields: Mapping[str, object]) -> str:
 
 
 def _listed(value: object) -> list[str]:
-    """Return a list as JSON has it, or as Go prints it: ``[a b]``."""
+    """Return a list from JSON or from Go's form ``[a b]``."""
     return (
         list(map(str, value)) if isinstance(value, list) else str(value or "").strip("[]").split()
     )

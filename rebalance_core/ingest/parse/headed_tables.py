@@ -1,5 +1,5 @@
-"""Tables from mqadmin, read by their header: columns may be added, moved, collapsed, or separated
-by tabs.
+"""Tables from mqadmin, read by their headers, as columns may be added, moved, collapsed or
+separated by tabs.
 """
 
 import re
@@ -13,22 +13,23 @@ from rebalance_core.ingest.parse.printf_rows import PrintfRow
 
 _TITLE = re.compile(r"#([^#\s](?:[^#]*[^#\s])?)")
 _LONGEST = 2_000
-"""Maximum characters of a row that is matched by patterns; rows of a printed table have some
-300."""
+"""Maximum number of characters in a row matched by patterns; rows of a printed table have some
+300.
+"""
 _MOST_UNKNOWN = 2
-"""Maximum number of runs of unknown columns among the known ones; each may have any length."""
+"""Maximum number of runs of unknown columns among the known ones; each may be of any length."""
 
 
 class Column(NamedTuple):
     """The form of the values in a column.
 
     Attributes:
-        form: a regular expression without groups that matches every value, and as little else as
-            possible: it shows where a value ends that no padding parts from the next.
-        gap: blanks between its padding and the next column.
-        code: the code of a refusal because of a row's value.
-        what: the value, in words.
-        placed: False for a column whose title upstream does not print right above its values.
+        form: a regular expression without groups that matches every value and as little else as
+            possible, to show where a value ends if no padding separates it from the next.
+        gap: the number of blanks between its padding and the next column.
+        code: the code for refusing a row because of its value.
+        what: a description of the value.
+        placed: False for a column whose title upstream does not print directly above its values.
     """
 
     form: str
@@ -39,9 +40,11 @@ class Column(NamedTuple):
 
 
 WORD, WORDS = r"(?!\")\S+", r"\S(?:.*?\S)?"
-"""No name begins with a quotation mark: a program put it around the value."""
+"""No name begins with a quotation mark; a program put it around the value."""
 BROKER = r"(?!\")(?:(?!\s-?\d+\s+-?\d+(?:\s|$)).)+?"
-"""A name that may contain spaces, but not its row's own numbers: two rows were then joined."""
+"""A name that may contain spaces, but not its row's own numbers, which show that two rows were
+joined.
+"""
 
 
 _PADDED = re.compile(r"\S {3,}#")
@@ -49,17 +52,18 @@ _PADDED = re.compile(r"\S {3,}#")
 
 
 class _Layout(NamedTuple):
-    """The layout that follows from a header and the forms of its columns; dumps repeat few headers.
+    """The layout that follows from a header and the forms of its columns; dumps have few distinct
+    headers.
 
     Attributes:
         titles: the titles of the columns, in order.
-        indent: blanks before the first title.
-        padded: some title is padded.
-        gaps: blanks after each column except the last.
+        indent: the number of blanks before the first title.
+        padded: whether any title is padded.
+        gaps: the number of blanks after each column except the last.
         widths: the widths of the columns with a gap.
         row: the row as printf pads it.
         forms: number, title and form of each requested column.
-        by_form: the row as the forms of its columns, separated by blanks; None: too many are
+        by_form: the row as the forms of its columns, separated by blanks; None if too many are
             unknown.
     """
 
@@ -78,7 +82,7 @@ def _layout(header: str, column_items: tuple[tuple[str, Column], ...]) -> _Layou
     columns = dict(column_items)
     placed = [(match[1], match.start()) for match in _TITLE.finditer(header)]
     if len({title for title, _ in placed}) < len(placed):
-        placed = []  # of two columns with one name neither is known
+        placed = []  # neither of two columns with the same name is known
     titles = tuple(title for title, _ in placed)
     indent = placed[0][1] if placed else 0
     starts = [start - indent for _, start in placed]
@@ -126,17 +130,18 @@ def _pattern(all_titles: tuple[str, ...], columns: Mapping[str, Column]) -> re.P
 class HeadedTable:
     """The rows below a header.
 
-    A row is read at the places of the header's titles, where printf put it. A row whose values
-    there do not match is read by the patterns alone, in the order of the header. Columns that are
-    not asked for are passed over.
+    A row is read at the positions of the header's titles, where printf put its values. If the
+    values there do not match, it is read by the patterns alone, in the order of the header. Columns
+    that were not requested are skipped.
 
-    Below a header that is padded each value must stand where printf would write it: a row that lost
-    its beginning has others. Where the padding is lost, too, the row behind a refused one is
-    refused: it may be the other half of a line that was broken.
+    Below a padded header, each value must be where printf would write it, unlike in a row that lost
+    its beginning. If the padding is lost, too, the row after a refused one is also refused, because
+    it may be the other half of a broken line.
 
     Attributes:
         titles: the titles of the columns, in their order.
-        padded: values stand below their titles; False: nothing shows that a row lost its beginning.
+        padded: whether values are aligned with their titles; if not, nothing shows that a row lost
+            its beginning.
     """
 
     def __init__(self, header: str, columns: Mapping[str, Column]) -> None:
@@ -153,15 +158,15 @@ class HeadedTable:
         return {*titles} <= {*self.titles}
 
     def width(self, title: str) -> int:
-        """Return a column's width, by its header's padding; 0 for the last column."""
+        """Return a column's width from its header's padding; 0 for the last column."""
         number = self.titles.index(title)
         return self._widths[number] if number < len(self._widths) else 0
 
     def read(self, text: str) -> dict[str, str]:
-        """Return the values of the columns asked for, by title.
+        """Return the values of the requested columns, by title.
 
         Raises:
-            Unreadable: they have not these forms, or stand elsewhere.
+            Unreadable: their forms or positions do not match.
         """
         row = text[self._indent :] if not text[: self._indent].strip() else text
         cells = self._row.read(row)
@@ -188,7 +193,7 @@ class HeadedTable:
         return values
 
     def refuse(self) -> None:
-        """Note that the line read last is no row, whatever its form."""
+        """Record that the last line read is not a row, whatever its form."""
         self._refused = True
 
     def _stands(self, row: str, cells: list[str]) -> bool:

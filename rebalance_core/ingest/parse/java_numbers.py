@@ -1,4 +1,4 @@
-"""Numbers as Java prints them, inside the bounds of their Java types."""
+"""Numbers as Java prints them, within the bounds of their Java types."""
 
 import re
 from typing import Any
@@ -29,7 +29,7 @@ def long_of(value: Any, name: str) -> int:
         name: the expected kind of number, for the message.
 
     Raises:
-        Unreadable: it is no whole number of 64 bits.
+        Unreadable: it is not a 64-bit whole number.
     """
     if isinstance(value, str) and _INTEGER.fullmatch(value):
         value = int(value)
@@ -39,10 +39,10 @@ def long_of(value: Any, name: str) -> int:
 
 
 def count_of(value: Any, name: str) -> int:
-    """Return a Java ``int`` that counts or numbers something: a queue id, a number of queues.
+    """Return a Java ``int`` that counts or numbers something, such as a queue id.
 
     Raises:
-        Unreadable: it is no whole number from 0 to 2,147,483,647.
+        Unreadable: it is not a whole number from 0 to 2,147,483,647.
     """
     number = long_of(value, name)
     if not 0 <= number <= INT_MAX:
@@ -63,10 +63,10 @@ def offset_of(value: Any, name: str) -> int:
 
 
 def decimal_of(text: str, name: str) -> float | None:
-    """Return a Java ``double`` as ``%.2f`` prints it; None for NaN and the infinities.
+    """Return a Java ``double`` printed with ``%.2f``; None for NaN and the infinities.
 
     Raises:
-        Unreadable: it is no decimal number.
+        Unreadable: it is not a decimal number.
     """
     if text in _NOT_FINITE:
         return None

@@ -1,4 +1,6 @@
-"""Java objects as logs render them, back to plain values, and fields between words."""
+"""Conversion of Java objects, as logs render them, back to plain values, and of fields between
+words.
+"""
 
 from collections.abc import Iterator
 
@@ -9,7 +11,7 @@ def between(text: str, *marks: str) -> list[str] | None:
     """Return the pieces between the marks, or None if `text` lacks one or has a different
     beginning.
 
-    Each mark is looked for after the mark before it. A last mark of ``""`` stands for the end of
+    Each mark is searched for after the previous one. A last mark of ``""`` stands for the end of
     the text; otherwise text after the last mark is ignored.
 
     >>> between("unlock mq, group=G, clientId=C@1", "unlock mq, group=", ", clientId=", "")
@@ -61,11 +63,12 @@ def consumer_data(text: str) -> dict[str, object] | None:
 
 
 def _subscriptions(text: str) -> dict[str, object]:
-    """Return topics, sorted, and expressions of ``SubscriptionData […, topic=…, subString=…, …]``.
+    """Return the sorted topics and the expressions in ``SubscriptionData […, topic=…, subString=…,
+    …]``.
 
-    ``versions`` has the subVersion of each topic: a client sets it when it subscribes and again
-    when its queues of the topic change. It was there at the lowest, ``known_ms``. A
-    DefaultMQPullConsumer sends 0, which shows nothing.
+    ``versions`` has the subVersion of each topic, which a client sets when it subscribes and again
+    when its queues of the topic change. The client already existed at the lowest one, ``known_ms``.
+    A DefaultMQPullConsumer sends 0, which shows nothing.
     """
     topics = subscribed_topics(text)
     stated = ((topic, sub_version_ms(version)) for _, topic, _, version in _stated(text))
@@ -79,7 +82,7 @@ def _subscriptions(text: str) -> dict[str, object]:
 
 
 def sub_version_ms(text: str) -> int | None:
-    """Return a subVersion in epoch ms: Java's clients send ms, Go's ns; None: it is no time.
+    """Return a subVersion in epoch ms (Java clients send ms, Go's ns), or None if it is not a time.
 
     >>> sub_version_ms("1795644419126"), sub_version_ms("1795644419126412828"), sub_version_ms("-1")
     (1795644419126, 1795644419126, None)
@@ -91,7 +94,7 @@ def sub_version_ms(text: str) -> int | None:
 
 
 def subscribed_topics(text: str) -> dict[str, str]:
-    """Return the expressions by topic of ``SubscriptionData […, topic=…, subString=…, …], …``."""
+    """Return the expressions by topic in ``SubscriptionData […, topic=…, subString=…, …], …``."""
     stated = ((topic, expression) for _, topic, expression, _ in _stated(text))
     return {topic: text.rpartition(", tagsSet=")[0] or text for topic, text in stated}
 
@@ -128,7 +131,7 @@ def _queue_numbers(text: str, what: str, begin: str, end: str) -> dict[str, obje
 
 
 def perm_bits(text: str) -> int | None:
-    """Return the bits of ``RW-`` and the like (PermName.perm2String), or of a plain number.
+    """Return the bits for ``RW-`` and the like (PermName.perm2String) or for a plain number.
 
     >>> perm_bits("RW-"), perm_bits("4"), perm_bits("?")
     (6, 4, None)
@@ -153,7 +156,7 @@ def message_queues(text: str) -> list[tuple[str, str, int]]:
 
 
 def whole(text: str, largest: int) -> int | None:
-    """Return a whole number from 0 to `largest`, None for any other text.
+    """Return a whole number from 0 to `largest`, or None for any other text.
 
     >>> whole("12", 100), whole("101", 100), whole("-1", 100)
     (12, None, None)

@@ -1,5 +1,5 @@
-"""RocketMQ's stores: fastjson text, JSON but for the keys of its maps, as tables of checked
-entries.
+"""RocketMQ's stores as tables of checked entries, from fastjson text, which is JSON except for map
+keys.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from rebalance_core.ingest import fact
 from rebalance_core.ingest.fact import Fact, Unread, Unreadable
 from rebalance_core.ingest.parse.java_numbers import count_of, long_of
 
-# RocketMQ's stores: fastjson text, which is JSON except for the keys of its maps.
+# RocketMQ's stores are fastjson text, which is JSON except for the keys of its maps.
 #
 # ``com.alibaba.fastjson.JSON.toJSONString`` writes a ``Map<Integer, …>`` as ``{0:6,1:3}`` and a
 # ``Map<MessageQueue, …>`` as ``{{"brokerName":"b","queueId":0,"topic":"t"}:12}``. Both can be read
-# here, as can the quoted numbers that later versions write. One pass with its own stack: linear in
-# the text, and nested at most `MAX_DEPTH` deep for any text.
+# here, as can the quoted numbers that later versions write. Reading takes one pass with an explicit
+# stack: linear in the text, with nesting limited to `MAX_DEPTH`.
 MAX_DEPTH = 64
-"""Maximum nesting; the stores nest five levels deep."""
+"""Maximum nesting depth; the stores are nested five levels deep."""
 
 ObjectKey = tuple[tuple[str, Any], ...]
 """A key that is an object: its fields, sorted by name."""
 
-# Half characters are what Python makes of bytes that are not UTF-8.
+# Python turns bytes that are not UTF-8 into lone surrogates.
 _PLAIN = r'[^"\\\x00-\x1f\ud800-\udfff]'
-# Every alternative is decided by its first character and none can match in two ways. No group is
-# possessive: Python up to 3.11.4 does not backtrack into such a group correctly.
+# Every alternative is determined by its first character, and none can match in two ways. No group
+# is possessive: Python up to 3.11.4 does not backtrack into such a group correctly.
 _TOKEN = re.compile(
     r"[ \t\r\n]*+(?:"
     rf'"(?P<string>{_PLAIN}*+(?:\\.{_PLAIN}*+)*)"'
@@ -40,9 +40,9 @@ _TOKEN = re.compile(
 _UNFINISHED = re.compile(
     rf'[ \t\r\n]*+(?:"{_PLAIN}*+(?:\\.{_PLAIN}*+)*+\\?|t|tr|tru|f|fa|fal|fals|n|nu|nul|-)?'
 )
-"""The remainder of a document that ends inside or between strings, words or numbers."""
+"""The rest of a document that ends inside or between strings, words or numbers."""
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)", re.DOTALL)
-# What IOUtils.replaceChars of fastjson 1.2 writes, and the escaped slash of JSON.
+# The escapes of IOUtils.replaceChars in fastjson 1.2, and JSON's escaped slash.
 _ESCAPED = dict(zip("btnvfr\"'\\/", "\b\t\n\v\f\r\"'\\/", strict=True)) | {
     str(code): chr(code) for code in range(8)
 }
@@ -51,9 +51,9 @@ _LONGEST_NUMBER = 40
 
 
 def read_relaxed_json(text: str) -> Any:
-    """Return the value that the text holds; the keys of objects are str or `ObjectKey`.
+    """Return the value in the text; the keys of objects are str or `ObjectKey`.
 
-    An unquoted number as a key reads as its text. Of equal keys the last counts, as in fastjson.
+    An unquoted number as a key is read as text. Of equal keys the last one counts, as in fastjson.
 
     Raises:
         Unreadable: with code UNPARSABLE_DOCUMENT and the line and column of the mistake.
@@ -85,7 +85,7 @@ class _Reader:
         return value
 
     def _scalar_or_open(self, stack: list[_Open]) -> Any:
-        """Read a scalar, or open an object or list that is not empty."""
+        """Read a scalar, or open a non-empty object or list."""
         kind, value = self._kind, self._value
         if kind == "mark" and value in "{[":
             if len(stack) == MAX_DEPTH:
@@ -103,7 +103,9 @@ class _Reader:
         raise self._mistake("the text ends too early" if kind == "end" else "a value was expected")
 
     def _put(self, stack: list[_Open], value: Any) -> Any:
-        """Give the value to the innermost open container; return its result when that closes it."""
+        """Add the value to the innermost open container; return the container's value if that
+        closes it.
+        """
         opened = stack[-1]
         if opened.is_object and not opened.has_key:
             opened.key = self._key(value)
@@ -145,7 +147,7 @@ class _Reader:
             self._value = _WORDS[self._value]
         elif self._kind == "string" and "\\" in self._value:
             text = _ESCAPE.sub(self._unescaped, self._value)
-            # Characters beyond 16 bits are escaped as the two halves that Java keeps.
+            # Characters beyond 16 bits are escaped as the surrogate pairs that Java uses.
             self._value = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         self._position = match.end()
 
@@ -198,7 +200,7 @@ class _Open:
 
 
 _OPENED = object()
-"""Signals that a value is not complete, so that reading continues."""
+"""Signals that a value is not complete yet, so that reading continues."""
 
 
 def _is_name(key: object) -> bool:
@@ -207,7 +209,7 @@ def _is_name(key: object) -> bool:
 
 DATA_VERSION_KIND = "data_version"
 
-# A name with one of these came through a broken copy or a wrong charset.
+# A name with one of these was copied badly or read in the wrong charset.
 _BROKEN = re.compile("[\x00-\x1f\x7f\ufffd\ud800-\udfff]")
 
 Results = Iterator[Fact | Unread]
@@ -217,12 +219,13 @@ Value = TypeVar("Value")
 def read_document(
     text: str, source: str, parse: Callable[[Mapping[str, object], str], Results]
 ) -> list[Fact | Unread]:
-    """Apply ``parse`` to the document; yield an `Unread` when the text is not a document.
+    """Apply ``parse`` to the document; yield an `Unread` if the text is not a document.
 
     Args:
-        text: the file.
+        text: the text of the file.
         source: its name.
-        parse: turns the document's object and the source into facts; may raise `Unreadable`.
+        parse: a function that turns the document's object and the source into facts; it may raise
+            `Unreadable`.
     """
     results: list[Fact | Unread] = []
     try:
@@ -231,7 +234,7 @@ def read_document(
             raise Unreadable(
                 fact.UNPARSABLE_DOCUMENT, f"it holds {fact.shown(document)}, not an object"
             )
-        # not a list of them: those before a refusal are kept
+        # not a list, so that facts before a refusal are kept
         for result in parse(document, source):
             results.append(result)
     except Unreadable as refusal:
@@ -240,10 +243,10 @@ def read_document(
 
 
 def table_of(document: Mapping[str, object], name: str) -> Mapping[str, object]:
-    """Return the table of that name; an object.
+    """Return the table with that name, an object.
 
     Raises:
-        Unreadable: WRONG_FILE without such a table, BAD_ENTRY if it is no object.
+        Unreadable: WRONG_FILE if there is no such table, BAD_ENTRY if it is not an object.
     """
     if name not in document:
         held = ", ".join(str(key) for key in list(document)[:8])
@@ -254,10 +257,10 @@ def table_of(document: Mapping[str, object], name: str) -> Mapping[str, object]:
 
 
 def object_of(value: Any, what: str) -> Mapping[Any, Any]:
-    """Return the value, which is an object.
+    """Return the value, which must be an object.
 
     Raises:
-        Unreadable: it is none.
+        Unreadable: it is not an object.
     """
     if not isinstance(value, dict):
         raise Unreadable(fact.BAD_ENTRY, f"{what} is {fact.shown(value)}, not an object")
@@ -281,21 +284,25 @@ def raw_entry(key: Any, value: Any) -> str:
 
 
 def _first_of(value: Any) -> Any:
-    """Return the part of a large value that its truncated raw text can show."""
+    """Return the part of a large value that fits in its truncated raw text."""
     if isinstance(value, dict):
         return {str(key): value[key] for key in list(value)[: fact.RAW_LIMIT]}
     return value
 
 
 class Entry:
-    """An entry of a table; every look-up checks and raises `Unreadable` with the field's name."""
+    """An entry of a table; every lookup checks the value and raises `Unreadable` with the field's
+    name.
+    """
 
     def __init__(self, value: Any, what: str) -> None:
         self._fields = object_of(value, what)
         self._what = what
 
     def count(self, name: str, default: int | None = None) -> int:
-        """Return a number from 0 that fits a Java int; the default when the field is missing."""
+        """Return a non-negative number that fits in a Java int, or the default if the field is
+        missing.
+        """
         if default is not None and name not in self._fields:
             return default
         return count_of(self._fields.get(name), f"{name} of {self._what}")
@@ -307,12 +314,12 @@ class Entry:
         return self.count(name) if self._fields.get(name) is not None else None
 
     def optional_long(self, name: str) -> int | None:
-        """Return a 64-bit number, None when the field is missing."""
+        """Return a 64-bit number, or None if the field is missing."""
         value = self._fields.get(name)
         return None if value is None else long_of(value, f"{name} of {self._what}")
 
     def flag(self, name: str) -> bool | None:
-        """Return a boolean, None when the field is missing."""
+        """Return a boolean, or None if the field is missing."""
         return self._of_type(bool, "a boolean", name)
 
     def text(self, name: str) -> str | None:
@@ -320,12 +327,12 @@ class Entry:
         return self._of_type(str, "a text", name)
 
     def mapping(self, name: str) -> Mapping[Any, Any]:
-        """Return an object, empty when the field is missing."""
+        """Return an object, empty if the field is missing."""
         value = self._fields.get(name)
         return {} if value is None else object_of(value, f"{name} of {self._what}")
 
     def items(self, name: str) -> list[Any]:
-        """Return a list, empty when the field is missing."""
+        """Return a list, empty if the field is missing."""
         return self._of_type(list, "a list", name) or []
 
     def _of_type(self, kind: type[Value], what: str, name: str) -> Value | None:
@@ -338,10 +345,10 @@ class Entry:
 
 
 def name_of(value: Any, what: str) -> str:
-    """Return a name of a topic, group or broker: not empty, without control characters.
+    """Return the name of a topic, group or broker: not empty, without control characters.
 
     Raises:
-        Unreadable: it is none.
+        Unreadable: it is not such a name.
     """
     if not isinstance(value, str) or not value or _BROKEN.search(value):
         raise Unreadable(fact.BAD_ENTRY, f"{what} is {fact.shown(value)}, not a name")
@@ -349,10 +356,10 @@ def name_of(value: Any, what: str) -> str:
 
 
 def data_version(document: Mapping[str, object], source: str) -> Results:
-    """Read the store's ``dataVersion``, where it has one (``DataVersion``).
+    """Read the store's ``dataVersion``, if it has one (``DataVersion``).
 
     Facts:
-        data_version: how often a store changed (counter, state_version) and when last
+        data_version: how often a store has changed (counter, state_version) and when it last did
             (timestamp_ms)
     """
 

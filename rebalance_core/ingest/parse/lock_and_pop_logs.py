@@ -1,4 +1,4 @@
-"""Order locks and POP in logs: their lines in the logs of clients and brokers."""
+"""Lines about order locks and POP in the logs of clients and brokers."""
 
 from rebalance_core.ingest.fact import Fact, Unread, Unreadable
 from rebalance_core.ingest.parse import log_lines
@@ -12,8 +12,8 @@ from rebalance_core.ingest.parse.log_lines import (
     Template,
 )
 
-# Order-lock lines: lock.log, in 5.3 filter.log (rocketmq.md §10.3, §13 no. 1). They show orderly
-# members.
+# Order-lock lines: lock.log or, in 5.3, filter.log (rocketmq.md §10.3, §13 no. 1). They show
+# orderly members.
 _REFUSED = "RebalanceLockManager#tryLockBatch: message queue has been locked by other client, "
 _REFUSED_4_9 = "tryLockBatch, message queue locked by other client. "
 
@@ -67,7 +67,7 @@ LOCK_WORDS = tuple(words for _, words, _ in LOCK_TEMPLATES)
 
 
 def parse_lock_line(text: str, source: str, clock: Clock) -> tuple[Fact | Unread, ...]:
-    """Read one line of lock.log or filter.log; unlocks add nothing to the locks."""
+    """Read one line of lock.log or filter.log; unlocks add no information to the locks."""
     line = log_lines.server_line(text, clock)
     if line is None:
         return log_lines.headless(LOCK_WORDS, text, source)
@@ -92,16 +92,16 @@ def _pop_moved(message: str) -> LineFields:
         return None
 
 
-# pop.log: the passes of PopReviveService, and what delays them (rocketmq.md §14).
+# pop.log: the passes of PopReviveService, and the causes of their delays (rocketmq.md §14).
 _OF_QUEUE = "reviveQueueId="
 _FINISHED = "revive finish,"
 _SWITCHED_OFF = "skip revive topic because timerWheelEnable is false"
 _TOO_SLOW = "stay too long, remove from reviveRequestMap, "
 _GIVEN_UP = "rePut CK reach max times, drop it. "
 _NEVER_READ = -1
-"""The offset of a revive queue that never had a checkpoint."""
+"""The offset of a revive queue that has never had a checkpoint."""
 LATE_STEPS_S = (10, 30, 60, 120, 300, 600, 1_800, 3_600, 7_200, 14_400, 43_200, 86_400)
-"""Steps of lateness: a pass is late by at least one of these values, or by less; recorded healthy
+"""Lateness levels: a pass is late by at least one of these values, or by less; recorded healthy
 passes are up to 4 s late.
 """
 
@@ -109,7 +109,7 @@ passes are up to 4 s late.
 def _pass(message: str) -> LineFields:
     """Read ``reviveQueueId=N, revive finish,old offset is A, new offset is B, ckDelay=S``.
 
-    From 5.0 to 5.1 no blank stands before ``revive``. ``ckDelay`` is how long ago the first
+    From 5.0 to 5.1, there is no blank before ``revive``. ``ckDelay`` is how long ago the first
     checkpoint of the pass was due.
     """
     head, mark, rest = message.partition(_FINISHED)
@@ -145,7 +145,7 @@ def _of_revive_queue(message: str) -> LineFields:
 
 
 def _no_message(message: str) -> LineFields:
-    """Read a checkpoint whose message is not there: 5.3.1 states whether it is tried again."""
+    """Read a checkpoint whose message is missing; 5.3.1 states whether it is retried."""
     for marks in (("can not get biz msg, topic:", ", qid:"), ("biz msg topic is ", ", offset is ")):
         pieces = between(message[message.find(marks[0]) :], *marks, "")
         if pieces is not None and pieces[0]:
@@ -159,7 +159,9 @@ def _trouble(reason: str, topic: str = "") -> dict[str, object]:
 
 
 def _topic_first(reason: str, words: str) -> LineParser:
-    """Make the reader of messages that begin with these words, then the topic and a comma."""
+    """Return a reader of messages that begin with these words, followed by the topic and a
+    comma.
+    """
 
     def read(message: str) -> LineFields:
         topic, comma, _ = message.removeprefix(words).partition(", ")
@@ -180,7 +182,7 @@ POP_TEMPLATES: tuple[Template, ...] = (
     ("revive_trouble", _SWITCHED_OFF, _always("SWITCHED_OFF")),
     ("revive_trouble", _TOO_SLOW, _topic_first("TOO_SLOW", _TOO_SLOW)),
     ("revive_trouble", _GIVEN_UP, _topic_first("GIVEN_UP", _GIVEN_UP)),
-    # with popConsumerKVServiceEnable (5.3.3 on) another service revives
+    # with popConsumerKVServiceEnable (from 5.3.3 on), another service does the reviving
     ("revive_trouble", f"{_KV}drop record, message may be lost", _always("GIVEN_UP")),
     ("revive_trouble", f"{_KV}revive error, message may be lost", _always("GIVEN_UP")),
     ("revive_trouble", f"{_KV}revive retry msg error", _always("PUT_FAILED")),
@@ -204,7 +206,7 @@ def parse_pop_line(text: str, source: str, clock: Clock) -> tuple[Fact | Unread,
     return log_lines.read_message(POP_TEMPLATES, line, text, source)
 
 
-# Lines of broker.log and rocketmq_client.log on POP and QueryAssignment (rocketmq.md §14).
+# Lines in broker.log and rocketmq_client.log about POP and QueryAssignment (rocketmq.md §14).
 QUERY = "QueryLoad: no assignment for group["
 _UNSUPPORTED = "QueryLoad: unsupported strategy ["
 _TIMED_OUT = "the pop message time out so abort consume. popTime="
@@ -258,8 +260,8 @@ def _no_route(message: str) -> LineFields:
 def pop_forbidden(text: str, source: str, clock: ClientClock) -> tuple[Fact | Unread, ...]:
     """Read ``…CODE: 1 DESC: the broker[…] pop message is forbidden … BROKER: {address}``.
 
-    The line has the time of the failed pop before it; where that is unknown, as at the beginning
-    of a split, it states nothing.
+    The line takes the time of the failed pop before it; if that is unknown, as at the beginning of
+    a split, it yields no fact.
     """
     failed, clock.failed = clock.failed, None
     if failed is None:

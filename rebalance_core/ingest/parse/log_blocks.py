@@ -1,4 +1,6 @@
-"""Lines of a log, within limits: a gzip bomb or a hole in a file is a message, no dead job."""
+"""Lines of a log, within limits: a gzip bomb or a hole in a file results in a message, not a dead
+job.
+"""
 
 import zlib
 from collections.abc import Iterator
@@ -10,15 +12,15 @@ from rebalance_core.ingest.fact import Unreadable
 from rebalance_core.ingest.parse.encodings import UTF_8, as_utf_8
 
 LINE_LIMIT = 64 * 1024**2
-"""Maximum bytes of one line; an allocation of 100,000 queues prints some 8 MB."""
+"""Maximum number of bytes in a line; an allocation of 100,000 queues prints some 8 MB."""
 
 
 _CHUNK = 1024**2
 
 
 _READ = 16 * 1024
-"""Bytes read at once; a file may have a gzip member in every 20 bytes, and each one copies the
-rest.
+"""Number of bytes read at once; a file may have a gzip member every 20 bytes, each of which copies
+the rest.
 """
 
 
@@ -26,33 +28,33 @@ _GZIP = 31  # zlib: a gzip header, 32 KB window
 
 
 class Readable(Protocol):
-    """Bytes that are read in order."""
+    """Bytes that are read sequentially."""
 
     def read(self, size: int, /) -> bytes:
-        """Return the next bytes, up to this number; none at the end."""
+        """Return up to this number of bytes; none at the end."""
 
 
 def blocks_of(
     file: Readable, size: int, *, gzipped: bool, encoding: str = UTF_8
 ) -> Iterator[bytes]:
-    """Yield the lines of a log in UTF-8, many at once, each but the last of the file with its line
-    end; memory for one line and a block.
+    """Yield the lines of a log in UTF-8, many at once, each with its line end except the file's
+    last; memory for one line and a block.
 
     Args:
-        file: it is read piece by piece.
-        size: its bytes.
-        gzipped: it is packed, in any number of members.
+        file: the file, which is read piece by piece.
+        size: its size in bytes.
+        gzipped: whether it is compressed, in any number of members.
         encoding: the encoding of its characters.
 
     Raises:
-        Unreadable: after all lines that could be read: it is broken, cut off or a bomb, or a line
-            is above the limit; an empty line stands in its place.
+        Unreadable: raised after all lines that could be read: the file is broken, cut off or a
+            bomb, or a line is above the limit; an empty line takes its place.
     """
     pieces = _unpacked(file, size) if gzipped else iter(partial(file.read, _CHUNK), b"")
     if encoding != UTF_8:
         pieces = as_utf_8(pieces, encoding)
     ended, ended_bytes = list[bytes](), 0
-    begun, length = list[bytes](), 0  # of the unfinished line
+    begun, length = list[bytes](), 0  # parts of the unfinished line
     failure = None
     try:
         for piece in pieces:
@@ -79,7 +81,7 @@ def blocks_of(
 
 
 def long_line() -> Unreadable:
-    """Return the refusal of a line above `LINE_LIMIT`; the file is read on behind it."""
+    """Return the refusal of a line above `LINE_LIMIT`; reading continues after it."""
     return Unreadable("TOO_LARGE", f"has a line above {LINE_LIMIT} bytes, which is not read")
 
 

@@ -1,4 +1,4 @@
-"""Lines of logs: their clock, their head, and the template that the message begins with."""
+"""Lines of logs: their clock, their head, and the template with which the message begins."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta, timezone, tzinfo
@@ -15,7 +15,7 @@ FIRST_YEAR, LAST_YEAR = 1990, 2200
 
 
 class Clock:
-    """Reads times written in a zone.
+    """Reads times written in a time zone.
 
     Times in the hour that repeats when summer time ends belong to its first pass unless the file
     has already reached a later time, so the lines of a file must be given in order.
@@ -29,7 +29,9 @@ class Clock:
         self._minute, self._minute_ms = "", 0
 
     def second_ms(self, text: str) -> int | None:
-        """Return epoch ms of ``yyyy-MM-dd HH:mm:ss``, or None if the text is no such time."""
+        """Return the epoch ms of ``yyyy-MM-dd HH:mm:ss``, or None if the text is not such a
+        time.
+        """
         if text != self._text:
             self._text, self._ms = text, self._read(text)
         return self._ms
@@ -81,12 +83,13 @@ STACK_LINE = (
     rf"^(?:{_SPACE}|Caused by: |Suppressed: |\.\.\. \d|(?:[a-z][\w$]*\.)+[A-Z][\w.$]*|See http|"
     r"For more |.*TID: \d+ STATE: |.*\.[\w$<>]+\((?:Native Method|Unknown Source|\w+\.java))"
 )
-"""What follows a line about an exception: frames, causes, the exception's own line; and the frames
-of a thread dump (UtilAll.jstack), each after the name of its thread."""
+"""What follows a line about an exception: frames, causes and the exception's own line; also the
+frames of a thread dump (UtilAll.jstack), each after its thread's name.
+"""
 
 
 class LogLine(NamedTuple):
-    """A line with a head: its time, its message and the process that 5.1+ clients name."""
+    """A line with a head: its time, its message and the process, which 5.1+ clients name."""
 
     at_ms: int
     message: str
@@ -104,7 +107,7 @@ class ClientClock:
     """Both clocks of a client log: GMT+8 for 5.1+ lines, the host's zone for older ones.
 
     Attributes:
-        failed: the last line on a failed request; the lines of its exception have no time.
+        failed: the last line about a failed request; the lines of its exception have no time.
     """
 
     def __init__(self, local: Clock) -> None:

@@ -1,4 +1,4 @@
-"""JSON exports of mqadmin: ``exportMetadata``, ``exportMetrics``, ``exportConfigs``, RocksDB's
+"""JSON exports from mqadmin: ``exportMetadata``, ``exportMetrics``, ``exportConfigs`` and RocksDB
 configurations.
 """
 
@@ -45,13 +45,13 @@ _ENTRY = re.compile(
 
 
 def parse_rocksdb_config(text: str, source: str) -> list[Fact | Unread]:
-    """Read the output of a run; the store whose content was printed as that store.
+    """Read the output of a run; the printed content of a store is read like that store.
 
     Never raises; linear in the text.
 
     Facts:
-        rocksdb_export: brokers were asked by RPC to write their JSON files: done; whole_cluster
-        rocksdb_unreadable: local mode could not open the store; its words: message
+        rocksdb_export: brokers were requested by RPC to write their JSON files: done; whole_cluster
+        rocksdb_unreadable: local mode could not open the store: message
         rocksdb_printed: local mode opened the store and printed nothing, as with -e; no fields
     """
     body = text.lstrip("\ufeff \t\r\n")
@@ -115,22 +115,23 @@ def parse_export(text: str, source: str) -> list[Fact | Unread]:
     """Read a file, or the standard output, of any of the three.
 
     Facts:
-        exported_topic: as topic_config of topics.json (topic, read_queue_nums, write_queue_nums,
-            perm, order, topic_sys_flag, attributes), and summed: True when it covers a whole
-            cluster (-c): queue numbers are sums over its brokers and the rest comes from one of
-            them
-        exported_subscription_group: as subscription_group of subscriptionGroup.json (consumer_group
-            and its settings: consume_enable, consume_broadcast_enable, consume_from_min_enable,
-            consume_message_orderly, notify_consumer_ids_changed_enable, retry_queue_nums,
-            retry_max_times, broker_id, which_broker_when_consume_slowly, consume_timeout_minute,
-            group_sys_flag, subscriptions, attributes), and summed as above (retry_queue_nums)
-        broker_metrics: a broker of exportMetrics: broker_name, admin_version (upstream calls the
-            version of mqadmin rocketmqVersion), clients (pairs of language and version of all its
-            consumers), quota (as printed)
-        cluster_metrics: the sums over the brokers of exportMetrics: total_data (as printed)
-        broker_config: non-default settings of exportConfigs: broker_name, properties
+        exported_topic: like topic_config in topics.json (topic, read_queue_nums, write_queue_nums,
+            perm, order, topic_sys_flag, attributes), plus summed: True if it covers a whole cluster
+            (-c), in which case queue numbers are sums over its brokers and the rest comes from one
+            of them
+        exported_subscription_group: like subscription_group in subscriptionGroup.json
+            (consumer_group and its settings: consume_enable, consume_broadcast_enable,
+            consume_from_min_enable, consume_message_orderly, notify_consumer_ids_changed_enable,
+            retry_queue_nums, retry_max_times, broker_id, which_broker_when_consume_slowly,
+            consume_timeout_minute, group_sys_flag, subscriptions, attributes), plus summed as above
+            (retry_queue_nums)
+        broker_metrics: a broker in exportMetrics: broker_name, admin_version (mqadmin's version,
+            which upstream calls rocketmqVersion), clients (the language and version of each
+            consumer), quota (as printed)
+        cluster_metrics: the sums over the brokers in exportMetrics: total_data (as printed)
+        broker_config: non-default settings in exportConfigs: broker_name, properties
         cluster_scale: exportConfigs: name_servers, master_brokers, slave_brokers
-        exported_to: standard output of the command: path of the file it wrote
+        exported_to: standard output of the command: path of the file that it wrote
     """
     if text.lstrip("\ufeff \t\r\n").startswith("{"):
         return read_document(text, source, _parse)
@@ -162,7 +163,8 @@ def _parse(document: Mapping[str, object], source: str) -> Results:
 
 
 def _metadata(export: Entry, source: str) -> Results:
-    # Only the file of a whole cluster has the time at which it was written, at_ms of its facts.
+    # Only the file of a whole cluster contains the time at which it was written, the at_ms of its
+    # facts.
     written_ms = export.optional_long("exportTime")
     summed = {"summed": written_ms is not None}
 
@@ -195,7 +197,7 @@ def _metrics(export: Entry, source: str) -> Results:
 
 
 def _client(value: Any) -> tuple[str, str]:
-    """Return language and version: ``JAVA%V5_3_3`` is Java, 5.3.3."""
+    """Return the language and version: ``JAVA%V5_3_3`` is Java, 5.3.3."""
     language, separator, version = value.partition("%") if isinstance(value, str) else ("", "", "")
     if not separator:
         raise Unreadable(

@@ -1,4 +1,4 @@
-"""Times that mqadmin prints in the local time of the machine it ran on."""
+"""Times that mqadmin prints in the local time of the machine on which it ran."""
 
 import re
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -28,7 +28,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 def dashed_ms(text: str, time_zone: tzinfo) -> int:
     """Return the epoch milliseconds of ``yyyy-MM-dd HH:mm:ss`` or ``yyyy-MM-dd HH:mm:ss,SSS``.
 
-    Of an hour that a clock change repeats, the zone has the pass (`zones.ReadAt`); a plain zone
+    If a clock change repeats the hour, the zone determines the pass (`zones.ReadAt`); a plain zone
     takes the first.
 
     Raises:

@@ -29,7 +29,7 @@ from rebalance_core.ingest.parse.json_tables import (
 
 
 class Refused(NamedTuple):
-    """A part of an entry that is refused alone, as one queue of a group's offsets.
+    """A part of an entry that is refused by itself, such as one queue in a group's offsets.
 
     Attributes:
         key: The part's key.
@@ -43,11 +43,11 @@ class Refused(NamedTuple):
 
 
 KindAndFields = tuple[str, Mapping[str, object]]
-"""A fact that an entry states."""
+"""A fact stated by an entry."""
 Stated = Iterator[KindAndFields | Refused]
 """The facts in one entry, and the parts that were refused."""
 EntryReader = Callable[[Any, Any], Stated]
-"""From an entry's key and value; raises `Unreadable` if nothing of the entry can be used."""
+"""A reader of an entry's key and value; raises `Unreadable` if nothing in the entry can be used."""
 
 
 def read_store(
@@ -63,12 +63,12 @@ def read_store(
     Never raises; linear in the text.
 
     Args:
-        text: the file.
+        text: the text of the file.
         source: its name.
         table: the table that identifies the file.
-        read: the reader of its entries.
+        read: the reader for its entries.
         versioned: False for a store without a ``dataVersion``.
-        more: readers of tables that only some versions write, by name.
+        more: readers for tables that only some versions write, by name.
     """
 
     def facts(document: Mapping[str, object], source: str) -> Results:
@@ -82,7 +82,7 @@ def read_store(
 
 
 def each_part(parts: Mapping[Any, Any], read: Callable[[Any, Any], KindAndFields]) -> Stated:
-    """Read each part of an entry; one that is refused leaves the others as they are."""
+    """Read each part of an entry; a refused part does not affect the others."""
     for key, value in parts.items():
         try:
             yield read(key, value)
@@ -105,21 +105,21 @@ def _facts_of(table: Mapping[Any, Any], read: EntryReader, source: str) -> Resul
 SEPARATOR = "@"
 """``ConsumerOffsetManager.TOPIC_GROUP_SEPARATOR``; neither topics nor groups may contain it."""
 BROADCAST = "broadcast"
-"""What ``BroadcastOffsetManager`` appends to the name of a group."""
+"""The suffix that ``BroadcastOffsetManager`` appends to a group's name."""
 
 
 def parse_consumer_offset_json(text: str, source: str) -> list[Fact | Unread]:
     """Read the store of ``ConsumerOffsetManager``.
 
-    ``groupTopicMap`` of 5.x repeats the keys of the table and makes no facts. Never raises; linear
+    ``groupTopicMap`` of 5.x repeats the keys of the table and yields no facts. Never raises; linear
     in the text.
 
     Facts:
-        committed_offset: an offset that a group has committed on a queue of the broker whose file
-            this is: consumer_group, topic, queue_id, committed_offset
+        committed_offset: an offset that a group has committed for a queue on the broker to which
+            the file belongs: consumer_group, topic, queue_id, committed_offset
         broadcast_offset: the broker's entry for a broadcasting group (5.x, key
-            topic@group@broadcast): the lowest of its clients; consumer_group, topic, queue_id,
-            committed_offset
+            topic@group@broadcast), the lowest of its clients' offsets: consumer_group, topic,
+            queue_id, committed_offset
         lmq_offset: an offset of a light message queue: key (topic@group), committed_offset
     """
     return read_store(text, source, "offsetTable", _offsets, lmqOffsetTable=_light_offset)
@@ -145,9 +145,9 @@ def _light_offset(key: str, value: Any) -> Stated:
 
 
 def _names(key: Any) -> tuple[str, str, str]:
-    """Return the kind, topic and group of a key of the table.
+    """Return the kind, topic and group in a key of the table.
 
-    Upstream passes over keys that do not have two parts; here they are refused by name.
+    Upstream skips keys that do not have two parts; here they are refused by name.
     """
     parts = name_of(key, "a key of offsetTable").split(SEPARATOR)
     if len(parts) == 2 and all(parts):
@@ -167,10 +167,10 @@ def parse_consumer_order_info_json(text: str, source: str) -> list[Fact | Unread
     Never raises; linear in the text.
 
     Facts:
-        order_info: the messages of one queue that a FIFO group popped last: consumer_group, topic,
-            queue_id, attempt_id (None: the version that wrote it has none), commit_bits, offsets,
-            pop_ms, invisible_ms, next_visible_ms (latest of those renewed), blocked_until_ms (None:
-            each was acknowledged, or the file does not show it)
+        order_info: the messages that a FIFO group last popped from a queue: consumer_group, topic,
+            queue_id, attempt_id (None if the version that wrote it has none), commit_bits, offsets,
+            pop_ms, invisible_ms, next_visible_ms (latest of those renewed), blocked_until_ms (None
+            if all were acknowledged, or the file does not show it)
     """
     return read_store(text, source, "table", _queues, versioned=False)
 
@@ -222,14 +222,14 @@ def _order(entry: Entry, what: str) -> Mapping[str, object]:
 
 
 def parse_local_offset_json(text: str, source: str) -> list[Fact | Unread]:
-    """Read a file of ``LocalFileOffsetStore``, of either form.
+    """Read a file of ``LocalFileOffsetStore``, in either form.
 
     Up to 5.x the keys are objects; a stricter codec writes them as strings that contain the object.
     Never raises; linear in the text.
 
     Facts:
-        local_offset: an offset in the local store of a client; the path of the file holds client id
-            and group: topic, broker_name, queue_id, committed_offset
+        local_offset: an offset in a client's local store (the file's path contains the client id
+            and group): topic, broker_name, queue_id, committed_offset
     """
     return read_store(text, source, "offsetTable", _offset, versioned=False)
 

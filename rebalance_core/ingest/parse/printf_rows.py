@@ -8,8 +8,8 @@ _COLUMN = re.compile(r"%-?([0-9]*)s( *)")
 class PrintfRow:
     """A format string, for example ``"%-64s  %-32s  %-4s %s"``.
 
-    A value wider than its column moves the rest of the row to the right and ends at the gap that
-    follows it. Values may hold spaces, unless they overflow and hold as many as the gap has.
+    A value wider than its column shifts the rest of the row to the right and ends at the gap that
+    follows it. Values may contain spaces, unless they overflow and contain as many as the gap has.
     Upstream's ``%-4d`` and ``%14.2f`` are written ``%-4s`` and ``%14s`` here: all values are
     strings.
     """
@@ -18,9 +18,9 @@ class PrintfRow:
         self._columns = [(int(width or 0), len(gap)) for width, gap in _COLUMN.findall(pattern)]
 
     def read(self, line: str) -> list[str]:
-        """Return each column's value without its padding; empty where the line ends before it.
+        """Return each column's value without its padding; empty if the line ends before it.
 
-        Cost: linear in the line.
+        Cost: linear in the length of the line.
         """
         values: list[str] = []
         position = 0

@@ -32,10 +32,10 @@ TIMES = {
 def queue_values(text: str, time_zone: tzinfo) -> dict[str, object]:
     """Read ``ProcessQueueInfo.toString()``: see ``client_queue`` of `parse_running_info`.
 
-    Times are printed by mqadmin, so in the local time of its machine, not of the client's.
+    Times are printed by mqadmin, so they are in the local time of its machine, not the client's.
 
     Raises:
-        Unreadable: it is written otherwise.
+        Unreadable: it has a different form.
     """
     fields = _fields(text, "ProcessQueueInfo [", "=")
     return {

@@ -1,9 +1,9 @@
-"""Lines of a client's log on queues that it holds and does not pull, and offsets that it was sent
-to (rocketmq.md §4.4, §13).
+"""Lines in a client's log about queues that it holds but does not pull, and offsets to which it was
+sent (rocketmq.md §4.4, §13).
 
-The client pulls no more of a queue while its cache is full: of too many messages, of too large
-ones, or of offsets too far apart, because one message is not finished. It takes over no queue
-without a lock or an offset to begin at.
+The client stops pulling a queue while its cache is full, that is, contains too many or too large
+messages, or offsets too far apart because one message is unfinished. It takes over no queue without
+a lock or a start offset.
 """
 
 import re
@@ -34,7 +34,7 @@ _REFUSED = (
     (", add new mq failed, ", "", NO_OFFSET),
     (", compute offset failed, ", "", OFFSET_FAILED),
 )
-"""The continuation and the end of a pass's line, and why the queue was not taken over."""
+"""The continuation and end of a pass's line, and why the queue was not taken over."""
 _NO_ROUTE = ", but the topic["
 
 
@@ -69,7 +69,7 @@ def _offset_illegal(message: str) -> LineFields:
 
 
 def start_refused(message: str) -> LineFields:
-    """Read why a pass did not take a queue over: ``doRebalance, {group}, add new mq failed, …``."""
+    """Read why a pass did not take over a queue: ``doRebalance, {group}, add new mq failed, …``."""
     for words, end, reason in _REFUSED:
         pieces = between(message, "doRebalance, ", words, end) if words in message else None
         queues = java_text.message_queues(pieces[1]) if pieces else []
@@ -102,9 +102,9 @@ def _unlock_failed(message: str) -> LineFields:
 def message_expired(line: LogLine, text: str, source: str) -> Fact | Unread:
     """Read ``send expire msg back. topic={}, msgId={}, storeHost={}, queueId={}, queueOffset={}``.
 
-    The line's thread is named after the group, of which it has 100 characters, in 5.1.4 and later
-    releases, and not in 5.1.0 (those between were not read). The topic is that of the listener:
-    also of messages of the retry topic.
+    In 5.1.4 and later releases, but not in 5.1.0, the line's thread is named after the group's
+    first 100 characters (those between were not read). The topic is that of the listener, even for
+    messages from the retry topic.
     """
     marks = (EXPIRED, ", msgId=", ", storeHost=", ", queueId=", ", queueOffset=", "")
     pieces = between(line.message, *marks)
@@ -128,7 +128,7 @@ def message_expired(line: LogLine, text: str, source: str) -> Fact | Unread:
 
 EXPIRED = "send expire msg back. topic="
 THREAD_CHARACTERS = 100
-"""ConsumeMessageConcurrentlyService truncates the group's name in the names of its threads."""
+"""ConsumeMessageConcurrentlyService truncates the group's name in its thread names."""
 _CLEANING_THREAD = re.compile(r"\[CleanExpireMsgScheduledThread_(.+)_\d+\]")
 
 PULL_TEMPLATES: tuple[Template, ...] = (
@@ -137,4 +137,4 @@ PULL_TEMPLATES: tuple[Template, ...] = (
     ("unlock_failed", "[WRONG]mq is consuming, so can not unlock it, ", _unlock_failed),
 )
 PASS_WORDS = (*dict.fromkeys(words for words, _, _ in _REFUSED), _NO_ROUTE)
-"""Words within the lines of passes that `start_refused` and `topic_missing` read."""
+"""Words in the lines of passes that `start_refused` and `topic_missing` read."""

@@ -1,4 +1,4 @@
-"""``mqadmin getBrokerConfig`` and ``getNamesrvConfig``: the settings of servers that run."""
+"""``mqadmin getBrokerConfig`` and ``getNamesrvConfig``: the settings of running servers."""
 
 from collections.abc import Iterable
 
@@ -27,10 +27,10 @@ SETTINGS = (
     "realTimeNotifyConsumerChange",
     RETENTION,
 )
-"""The properties that are read, out of several hundred."""
+"""The properties that are read, among several hundred."""
 _OF_EVERY_BROKER = ("brokerName", "brokerId", RETENTION)
 _OF_NAME_SERVERS = "kvConfigPath "
-"""A property of every name server, and of no broker (NamesrvConfig)."""
+"""A property of every name server but of no broker (NamesrvConfig)."""
 
 
 _RULE = "============"
@@ -44,9 +44,9 @@ _NO_MASTER = "NO_MASTER"
 
 
 def parse_broker_config(text: str, source: str) -> list[Fact | Unread]:
-    """Read an answer of getBrokerConfig, which also shows whether it was cut off.
+    """Read an answer from getBrokerConfig, which also shows whether it was cut off.
 
-    A pasted answer may be that of name servers.
+    A pasted answer may come from name servers.
     """
     needed = () if _OF_NAME_SERVERS in text else _OF_EVERY_BROKER
     return parse_server_config(text, source, needed)
@@ -58,11 +58,11 @@ def parse_server_config(text: str, source: str, needed: Iterable[str] = ()) -> l
     Args:
         text: the output.
         source: its file.
-        needed: the properties without which the last server's answer was cut off.
+        needed: the properties whose absence shows that the last server's answer was cut off.
 
     Facts:
-        server_settings: a broker or name server that answered: address, and settings, those of
-            SETTINGS that it has, by name
+        server_settings: a broker or name server that answered: address, and settings (those in
+            SETTINGS that it has, by name)
     """
     output = read_output(text, source)
     results: list[Fact | Unread] = []
@@ -95,10 +95,11 @@ def parse_server_config(text: str, source: str, needed: Iterable[str] = ()) -> l
 
 
 def _setting(name: str, value: str) -> str:
-    """Return the value of a broker setting, once checked.
+    """Return the checked value of a broker setting.
 
     Raises:
-        Unreadable: it was cut: a switch is neither true nor false, or a number has no digits.
+        Unreadable: it was truncated, so a switch is neither true nor false, or a number has no
+            digits.
     """
     if name == RETENTION and whole_number(value, INT_MAX) is None:
         raise Unreadable(fact.BAD_NUMBER, f"{name} is {fact.shown(value)}, not a number of hours")

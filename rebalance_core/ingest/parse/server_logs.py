@@ -17,15 +17,15 @@ from rebalance_core.ingest.parse.log_lines import (
 )
 from rebalance_core.model.times import MINUTE_MS
 
-# namesrv.log: brokers that register, leave, are cut off or expire (rocketmq.md §10.4).
+# namesrv.log: brokers that register, leave, are disconnected or expire (rocketmq.md §10.4).
 _REMOVED = "unregisterBroker, remove name from brokerAddrTable OK, "
 _REMOVED_TOO = "unregisterBroker, remove name from clusterAddrTable OK, "
 _REPLICA_REMOVED = "unregisterBroker, remove addr from brokerAddrTable OK, "
 
 
 def _registered(message: str) -> LineFields:
-    """4.9 prints the address, 5.0 ``BrokerAddrInfo [clusterName=…, brokerAddr=…]``, 5.1 and newer
-    the same as ``BrokerIdentityInfo […]``. With braces it is a controller inside that gave an id.
+    """4.9 prints the address, 5.0 ``BrokerAddrInfo [clusterName=…, brokerAddr=…]``, 5.1 and later
+    the same as ``BrokerIdentityInfo […]``. With braces, an embedded controller assigned an id.
     """
     if message.startswith("new broker registered, BrokerIdentityInfo{"):
         return log_lines.NOTHING
@@ -38,7 +38,7 @@ def _registered(message: str) -> LineFields:
 
 
 def _address(text: str) -> LineFields:
-    """Return the address, which stands in brackets of its own where it is one of IPv6."""
+    """Return the address, which has brackets of its own if it is an IPv6 address."""
     rendered = text.removeprefix("BrokerIdentityInfo").removeprefix("BrokerAddrInfo")
     pieces = between(rendered, " [clusterName=", ", brokerAddr=", "")
     address = pieces[1].removesuffix("]") if pieces else text
@@ -97,13 +97,13 @@ def _property(message: str) -> LineFields:
 
 _PROPERTY, _STARTS = "supportActingMaster=", "kvConfigPath="
 _STOPS = "shutdown hook was invoked"
-"""What it prints at its start and end also appears in other lines; a line without a time is not
+"""What it prints when it starts and ends also appears in other lines; a line without a time is not
 RocketMQ's.
 """
 NAMESRV_TEMPLATES: tuple[Template, ...] = (
     ("broker_registered", "new broker registered, ", _registered),
     ("broker_address", "cluster [", _named),
-    # each of these has a twin on clusterAddrTable, a second record: one of them may be dropped
+    # each of these has a twin for clusterAddrTable, a second record, so one of them may be dropped
     ("broker_removed", _REMOVED, marked(("broker",), _REMOVED, "")),
     ("broker_removed", _REMOVED_TOO, marked(("broker",), _REMOVED_TOO, "")),
     ("broker_removed", "remove brokerName[", marked(("broker",), "remove brokerName[", "]")),
@@ -135,7 +135,7 @@ def parse_namesrv_line(text: str, source: str, clock: Clock) -> tuple[Fact | Unr
     return results
 
 
-# broker.log and proxy.log of a proxy: its members, in the brokers' words (rocketmq.md §14).
+# A proxy's broker.log and proxy.log: its members, in the brokers' words (rocketmq.md §14).
 _MODE = '"proxyMode":"'
 _OPEN = ", extendAttribute="
 _CLOSE = ", lastUpdateTimestamp="
@@ -150,8 +150,8 @@ class ProxyClock(ServerClock):
     """The clock of a proxy's log.
 
     Attributes:
-        unfinished: a line whose JSON goes on in the next lines, with its text and source.
-        last_ms: time of the last line that has a time.
+        unfinished: a line whose JSON continues on the next lines, with its text and source.
+        last_ms: the time of the last line with a time.
         alive_minute: the minute of the last `proxy_alive`.
     """
 
@@ -163,7 +163,9 @@ class ProxyClock(ServerClock):
 
 
 def _proxied(read: LineParser) -> LineParser:
-    """Return the parser without connections that belong to no proxy but to the broker around it."""
+    """Return the parser without connections that belong to the surrounding broker rather than a
+    proxy.
+    """
 
     def member(message: str) -> LineFields:
         fields = read(message)
@@ -177,7 +179,9 @@ def _proxied(read: LineParser) -> LineParser:
 
 
 def _changed(read: LineParser) -> LineParser:
-    """Return the parser of a heartbeat that proxies report: a line with only a version is noise."""
+    """Return the parser for a heartbeat that proxies report; a line with only a version is
+    noise.
+    """
 
     def change(message: str) -> LineFields:
         fields = read(message)
@@ -203,7 +207,7 @@ PROXY_WORDS = (*_BEGINNINGS, _MODE, _CLOSE)
 
 
 def parse_proxy_line(text: str, source: str, clock: ProxyClock) -> tuple[Fact | Unread, ...]:
-    """Read a line of a proxy's log; several lines count at the last."""
+    """Read a line of a proxy's log; an entry of several lines is read at its last one."""
     line = log_lines.server_line(text, clock)
     if line is None:
         return _continued(text, source, clock)
@@ -241,7 +245,7 @@ def _continued(text: str, source: str, clock: ProxyClock) -> tuple[Fact | Unread
 
 
 def _lost(clock: ProxyClock) -> tuple[Unread, ...]:
-    """Return the refusal of a line that should continue and does not, if there is such a line."""
+    """Return the refusal of a line that should continue but does not, if there is one."""
     if clock.unfinished is None:
         return ()
     _, text, source = clock.unfinished
@@ -251,7 +255,7 @@ def _lost(clock: ProxyClock) -> tuple[Unread, ...]:
 
 
 def _mode(text: str, source: str, clock: ProxyClock) -> tuple[Fact | Unread, ...]:
-    """Read ``"proxyMode":"CLUSTER",`` of the configuration that proxy.log prints at the start."""
+    """Read ``"proxyMode":"CLUSTER",`` in the configuration that proxy.log prints at startup."""
     mode = text.strip().removeprefix(_MODE).partition('"')[0]
     if not text.strip().startswith(_MODE) or not mode or clock.last_ms is None:
         return log_lines.NOT_OURS

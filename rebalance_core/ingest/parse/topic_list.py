@@ -1,4 +1,4 @@
-"""``mqadmin topicList``: the topics of all clusters, with ``-c`` also who consumes them."""
+"""``mqadmin topicList``: the topics of all clusters and, with ``-c``, their consumer groups."""
 
 from rebalance_core.ingest.fact import Fact, Unread
 from rebalance_core.ingest.parse.column_names import is_truncated, token_of
@@ -21,9 +21,9 @@ def parse_topic_list(text: str, source: str) -> list[Fact | Unread]:
     """Read the output of one run, with or without ``-c``.
 
     Facts:
-        topic: a topic: cluster (None without -c, or unknown), topic, topic_truncated (the name
-            fills its column and may have been truncated), consumer_group (None without -c, or
-            none), consumer_group_truncated
+        topic: a topic: cluster (None without -c or if unknown), topic, topic_truncated (the name
+            fills its column and may have been truncated), consumer_group (None without -c or if
+            there is none), consumer_group_truncated
     """
     output = read_output(text, source)
     headed = False

@@ -1,4 +1,4 @@
-"""``mqadmin topicRoute``: where the queues of a topic are, as one name server knows it."""
+"""``mqadmin topicRoute``: the locations of a topic's queues, as known to one name server."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -21,7 +21,7 @@ from rebalance_core.ingest.parse.json_tables import Entry, Results, entries, nam
 
 
 def number_column(gap: int = 2) -> Column:
-    """Return a column of whole numbers, `gap` blanks wide at least before it."""
+    """Return a column of whole numbers, preceded by at least `gap` blanks."""
     return Column(r"-?[0-9]{1,19}", gap, fact.BAD_NUMBER, "a whole number of 64 bits")
 
 
@@ -36,11 +36,11 @@ _QUEUES = {
 
 
 def parse_topic_route(text: str, source: str) -> list[Fact | Unread]:
-    """Read the output of one run, of either form.
+    """Read the output of one run, in either form.
 
     Facts:
-        route_queues: queues of the topic asked for on one broker: broker_name, read_queue_nums,
-            write_queue_nums, perm; as all facts of the route with partial (true) if others could
+        route_queues: queues of the queried topic on one broker: broker_name, read_queue_nums,
+            write_queue_nums, perm; like all facts of the route, with partial (true) if others could
             not be read
         route_broker: a broker that has the topic: cluster, broker_name, addresses (broker id to
             address; id 0 is the master), acting (5.x: its slaves may act as master)
@@ -106,7 +106,7 @@ def _address(item: tuple[Any, Any]) -> tuple[str, str]:
 
 
 class _RouteTable:
-    """``-l``: one row per broker; the addresses are a Java map with spaces in it."""
+    """``-l``: one row per broker; the addresses are a Java map that contains spaces."""
 
     def __init__(self) -> None:
         self._table: HeadedTable | None = None
@@ -114,7 +114,7 @@ class _RouteTable:
 
     @property
     def headed(self) -> bool:
-        """True if the header was there."""
+        """True if the header was present."""
         return self._table is not None
 
     def read(self, line: Line) -> Fact | None:

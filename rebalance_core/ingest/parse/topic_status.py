@@ -1,4 +1,4 @@
-"""``mqadmin topicStatus``: the lowest and highest offset of every queue of a topic."""
+"""``mqadmin topicStatus``: the lowest and highest offsets of every queue of a topic."""
 
 from datetime import UTC, tzinfo
 
@@ -52,9 +52,9 @@ def parse_topic_status(text: str, source: str, *, time_zone: tzinfo = UTC) -> li
     """Read the output of one run.
 
     Facts:
-        queue_offsets: a queue of the topic asked for: broker_name, broker_name_truncated (the name
+        queue_offsets: a queue of the queried topic: broker_name, broker_name_truncated (the name
             fills its column and may have been truncated), queue_id, min_offset, max_offset,
-            last_updated_ms (None: never written, or its last message is gone)
+            last_updated_ms (None if it was never written to or its last message is gone)
         topic_put_tps: messages per second put into the topic (5.x): tps
 
     Args:

@@ -1,4 +1,6 @@
-"""Rows that lost characters where no padding shows it: blanks were squeezed, or became tabs."""
+"""Rows that lost characters without padding to show it, because blanks were squeezed or became
+tabs.
+"""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -15,11 +17,11 @@ from rebalance_core.ingest.fact import (
 from rebalance_core.ingest.parse.command_output import Line
 
 MOST_NAMES = 1_000
-"""Maximum number of names in a column: comparing this many with each other takes a second."""
+"""Maximum number of names in a column; comparing this many with each other takes a second."""
 
 
 def lacks_a_piece(text: str, other: str) -> bool:
-    """Return True if the text is the other without some characters that stand together.
+    """Return True if the text is the other one without a contiguous run of characters.
 
     >>> lacks_a_piece("3.0.31@1#2", "10.3.0.31@1#2"), lacks_a_piece("10.31@1#2", "10.3.0.31@1#2")
     (True, True)
@@ -35,7 +37,7 @@ def lacks_a_piece(text: str, other: str) -> bool:
 
 
 def whole_of(text: str, others: Collection[str]) -> str:
-    """Return the first of the others that the text is a torn form of; empty: there is none."""
+    """Return the first of the others of which the text is a torn form, or an empty string."""
     return min((other for other in others if lacks_a_piece(text, other)), default="")
 
 
@@ -44,8 +46,8 @@ def refused_rows(
 ) -> list[Fact | Unread]:
     """Return the results of a table without padding; refuse rows whose names lost characters.
 
-    Such a name stands in a single row and lacks a piece of a name that other rows have, and the
-    table has no row with that name in its place.
+    Such a name appears in a single row and lacks a piece of a name in other rows, and the table has
+    no row with that name in its place.
 
     Args:
         results: the table's results.

@@ -1,4 +1,4 @@
-"""Versions as the wire carries them: the ordinal of ``MQVersion.Version``."""
+"""Versions as sent over the wire: the ordinal of ``MQVersion.Version``."""
 
 from collections.abc import Iterator, Mapping
 
@@ -13,17 +13,18 @@ V5_0_0 = 413
 
 
 HIGHER_VERSION = 612
-"""After the last 5.x; a later enum may assign releases to it, so it names none."""
+"""The ordinal after the last 5.x; a later enum may assign releases to it, so it identifies none."""
 
 
-V3_4_9 = 121  # what ali-ons, a client for Node.js, sends in every release
+V3_4_9 = 121  # sent by ali-ons, a client for Node.js, in every release
 
 
-V4_0_0 = 213  # below it the enum is irregular, and those releases are not modelled
+V4_0_0 = 213  # below it, the enum is irregular and the releases are not modelled
 
 
 def version_of_ordinal(ordinal: int) -> str | None:
-    """Return the version with that ordinal, a snapshot as its release; None below 4.0.0 but 3.4.9.
+    """Return the version with that ordinal, or a snapshot's release; None below 4.0.0 except for
+    3.4.9.
 
     >>> version_of_ordinal(407), version_of_ordinal(478), version_of_ordinal(12)
     ('4.9.7', '5.3.3', None)
@@ -39,7 +40,7 @@ def version_of_ordinal(ordinal: int) -> str | None:
 
 
 def plain_version(text: str) -> str:
-    """Return ``5.3.3`` for ``V5_3_3``; a snapshot as its release.
+    """Return ``5.3.3`` for ``V5_3_3``; for a snapshot, its release.
 
     >>> plain_version("V4_9_7"), plain_version("V5_3_4_SNAPSHOT")
     ('4.9.7', '5.3.4')
@@ -49,7 +50,7 @@ def plain_version(text: str) -> str:
 
 
 def is_later(version: str) -> bool:
-    """Return True for a version after the newest line whose rules the simulator has.
+    """Return True for a version after the newest line whose rules the simulator knows.
 
     >>> is_later("5.5.1"), is_later("5.6.0"), is_later("4.3.0"), is_later("HIGHER.VERSION")
     (False, True, False, True)
@@ -65,7 +66,7 @@ def not_modelled(versions: Mapping[str, str]) -> Iterator[tuple[str, list[str], 
     and the remedy.
 
     Args:
-        versions: by client or broker, as `plain_version` has them.
+        versions: the versions by client or broker, as returned by `plain_version`.
     """
     for version in sorted({*versions.values()}):
         having = sorted(name for name, own in versions.items() if own == version)

@@ -1,9 +1,10 @@
-"""Logs that containers, collectors and applications' loggers wrote: each line as RocketMQ's own.
+"""Logs written by containers, collectors and applications' loggers, with each line restored to
+RocketMQ's own form.
 
-A wrapping is recognised once a file, in its first lines, and taken off the whole file. Carriers
-stand around a line (``kubectl logs``, CRI, Docker, Loki, ELK, CSV, compose, colours); below them
-the line has RocketMQ's own head, another head with a known date, or one without a date, whose time
-is then that of the carrier. Ambiguous lines stay unchanged, and are refused later.
+A wrapping is recognised once per file, from its first lines, and removed from the whole file.
+Carriers surround a line (``kubectl logs``, CRI, Docker, Loki, ELK, CSV, compose, colours); inside
+them the line has RocketMQ's own head, another head with a known date, or one without a date, in
+which case the carrier's time applies. Ambiguous lines stay unchanged and are refused later.
 """
 
 import csv
@@ -26,7 +27,7 @@ MOST_CARRIERS = 4
 OWN, DATED, DATELESS = "", "another logger's head", "heads without a date"
 OF_GO, OF_CPP = "a Go client's log", "a C++ client's log"
 """Heads of the wrapped lines: RocketMQ's Java heads; other heads with a date; heads without a date,
-or none; those of other clients.
+or no head; and those of other clients.
 """
 HEADS = (OWN, DATED, OF_GO, OF_CPP, DATELESS)
 _DAY = r"\d{4}-\d\d-\d\d"
@@ -34,7 +35,7 @@ _CLOCK = r"\d\d:\d\d:\d\d"
 _RFC_3339 = rf"{_DAY}T{_CLOCK}(?:[.,]\d{{1,9}})?(?:Z|[+-]\d\d:?\d\d)"
 _STACK = re.compile(STACK_LINE)
 LINE_ENDS = "\r\x00\ufeff"
-"""What copying leaves at line ends: CR from text mode, zeros from a crash, a byte order mark."""
+"""Remnants at line ends: CR from text mode, zeros from a crash, a byte order mark."""
 _LEVEL = "(?:" + "|".join(level.strip() for level in LEVELS) + ")"
 
 
@@ -43,11 +44,11 @@ class CarriedLine(NamedTuple):
 
     Attributes:
         text: the line or lines inside.
-        time: when the carrier had it, as it is written there; empty: not stated.
-        name: whose line it is: pod and container, or service.
-        stream: stdout or stderr, which runtimes cut apart.
-        whole: False: the text goes on in the next piece of the stream.
-        head: level, process and thread, where fields of their own say them.
+        time: the carrier's time, as written there; empty if not stated.
+        name: the line's origin: pod and container, or service.
+        stream: stdout or stderr, which runtimes split separately.
+        whole: False if the text continues in the next piece of the stream.
+        head: level, process and thread, if they have their own fields.
     """
 
     text: str
@@ -77,7 +78,7 @@ def _cri(line: str) -> CarriedLine | None:
 
 
 def _named(pattern: str) -> Callable[[str], CarriedLine | None]:
-    """Make the reader of lines that begin with a name, by a pattern of name and text."""
+    """Return a reader of lines that begin with a name, given a pattern for name and text."""
     form = re.compile(pattern, re.DOTALL)
 
     def read(line: str) -> CarriedLine | None:
@@ -94,7 +95,7 @@ def _timed(line: str) -> CarriedLine | None:
 
 _HOST = rf"((?!{_LEVEL}\b|\d{{4}}-)[\w.:-]+)"
 _BSD_TIME = (
-    rf"[A-Z][a-z]{{2}} [ \d]?\d {_CLOCK}(?:\.\d{{1,6}})?(?: \d{{4}})?"  # names no year
+    rf"[A-Z][a-z]{{2}} [ \d]?\d {_CLOCK}(?:\.\d{{1,6}})?(?: \d{{4}})?"  # without a year
     rf"|[A-Z][a-z]{{2}} {_DAY} {_CLOCK}(?:\.\d{{1,6}})? \S+"  # journalctl -o short-full
 )
 _BSD = re.compile(
@@ -111,7 +112,7 @@ _RFC_5424 = re.compile(
 def _syslog(line: str) -> CarriedLine | None:
     """Return the text of a syslog line; its container is the program on its host.
 
-    Lines of other programs stand in between: only those of RocketMQ's own form name it.
+    Lines of other programs come in between, so only lines in RocketMQ's own form have a name.
     """
     match = _RFC_5424.fullmatch(line) or _BSD.fullmatch(line)
     if match is None:
@@ -122,11 +123,13 @@ def _syslog(line: str) -> CarriedLine | None:
 
 
 def _json(line: str) -> CarriedLine | None:
-    """Read ``log`` of Docker, which ends lines; ``line``, ``message`` or ``msg`` of collectors."""
+    """Read ``log`` from Docker, which includes line ends, or ``line``, ``message`` or ``msg`` from
+    collectors.
+    """
     fields = json_object(line)
     if fields is None or GO.match(line):
         return None
-    source = fields.get("_source")  # as Elasticsearch exports a document
+    source = fields.get("_source")  # in documents exported from Elasticsearch
     fields = source if isinstance(source, dict) else fields
     messages = ((key, x) for key in _MESSAGES if isinstance(x := fields.get(key), str))
     key, text = next(messages, ("", ""))
@@ -156,10 +159,11 @@ def _head_of(fields: dict[str, object]) -> str:
 
 
 def _csv(line: str) -> CarriedLine | None:
-    """Return the message in a row of a table, as search engines export the log.
+    """Return the message in a row of a table, in which search engines export logs.
 
-    It is the first column with the head of a log line. A line of the message after its first, and
-    the row of titles, have none. A single other column, besides the times, names the host.
+    It is the first column with the head of a log line. Lines of a message after its first, and the
+    row of titles, have none. If there is a single other column besides the times, it names the
+    host.
     """
     if "," not in line:
         return None
@@ -195,7 +199,7 @@ CARRIERS: dict[str, Callable[[str], CarriedLine | None]] = {
     CSV: _csv,
     "a time before each line": _timed,
 }
-"""Possible wrappings of lines, by their names in findings, in the order of detection."""
+"""Possible wrappings of lines by their names in findings, in the order of detection."""
 
 _DATE = (
     rf"(?P<day>\d{{4}}(?P<sign>[-/])\d\d(?P=sign)\d\d)[ T](?P<clock>{_CLOCK})"
@@ -221,9 +225,9 @@ class Wrapping:
     """The form in which a file's lines were stored.
 
     Attributes:
-        carriers: names in `CARRIERS`, outermost first.
+        carriers: the names in `CARRIERS`, outermost first.
         head: the head of the wrapped lines: `OWN`, `DATED`, `DATELESS`, `OF_GO` or `OF_CPP`.
-        local: dated heads name no zone.
+        local: whether dated heads have no time zone.
         encoding: the encoding of the characters.
     """
 
@@ -245,10 +249,10 @@ UNWRAPPED = Wrapping()
 
 
 def wrapping_of(lines: Iterable[str], *, client: bool, encoding: str = UTF_8) -> Wrapping:
-    """Return the wrapping of a log, by its first lines.
+    """Return the wrapping of a log, judging by its first lines.
 
     Args:
-        lines: the first ones; blank ones do not count.
+        lines: the first lines; blank ones do not count.
         client: the client, for a client's log.
         encoding: the file's encoding.
 
@@ -276,7 +280,7 @@ def wrapping_of(lines: Iterable[str], *, client: bool, encoding: str = UTF_8) ->
 
 
 def _carries(name: str, sample: Sequence[CarriedLine], carriers: Sequence[str]) -> bool:
-    """Return True if more than half of the lines stand in it; stack traces may go on outside."""
+    """Return True if more than half of the lines are in it; stack traces may continue outside."""
     if name in carriers:
         return False
     within = [CARRIERS[name](piece.text) is not None for piece in sample]
@@ -301,7 +305,7 @@ def one_container(names: Counter[str]) -> None:
     """Refuse lines from several containers, because nothing shows which container to read.
 
     Raises:
-        Unreadable: there are two.
+        Unreadable: there are two containers.
     """
     if len(names) > 1:
         first, second, *_ = sorted(names)
@@ -326,9 +330,7 @@ def _head(piece: CarriedLine, *, client: bool) -> str | None:
 
 
 class UnwrappedLine(NamedTuple):
-    """A line with RocketMQ's head, as it stands in its carrier, and the source at which it
-    begins.
-    """
+    """A line with RocketMQ's head, as it appears in its carrier, and the source where it begins."""
 
     text: str
     carried: str
@@ -406,7 +408,7 @@ class Unwrapper:
             self._begun[piece.stream] = piece, where
 
     def rest(self) -> Iterator[UnwrappedLine]:
-        """Yield, as `lines` does, the lines whose end the file lacks."""
+        """Yield, as `lines` does, the lines that lack an end at the end of the file."""
         if self._row is not None:
             yield from self._carried(*self._row)
             self._row = None
@@ -471,7 +473,7 @@ class Unwrapper:
         return f"{local} INFO {f'[{process}] ' if process else ''}wrapped - {message}"
 
     def _split(self, text: str, begin: int) -> tuple[str, str]:
-        """Return the process, where the head names it, and the message."""
+        """Return the process, if the head names it, and the message."""
         spring = _SPRING.match(text, begin)
         if spring:
             return spring["pid"], text[spring.end() :]
@@ -489,20 +491,20 @@ def _gmt_8(time: datetime, *, millis: bool) -> str:
 
 
 def _millis(fraction: str | None) -> str:
-    """Return the milliseconds of a time; 999 if there are none, because the line was written by the
+    """Return the milliseconds of a time, or 999 if it has none, because the line was written by the
     end of that second.
     """
     return f"{fraction:0<3}"[:3] if fraction else "999"
 
 
 _EPOCH_UNITS = {10: 1, 13: 1_000, 16: 1_000_000, 19: 1_000_000_000}
-"""Fractions of a second in an epoch time with this many digits."""
+"""The fraction of a second in an epoch time with this many digits."""
 
 
 def moment(text: str) -> datetime | None:
-    """Return a carrier's time: RFC 3339 with its zone, or an epoch time; None for any other.
+    """Return a carrier's time: RFC 3339 with its zone, or an epoch time; None for any other text.
 
-    A time in whole seconds counts from their end, as `_millis`.
+    A time in whole seconds is taken as the end of its second, as in `_millis`.
 
     >>> moment("2026-11-21T03:28:55.123456789Z"), moment("1795231735135")
     (datetime.datetime(2026, 11, 21, 3, 28, 55, 123456, tzinfo=datetime.timezone.utc), \

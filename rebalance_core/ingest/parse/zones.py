@@ -12,10 +12,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def zone_named(name: str) -> tzinfo:
-    """Return the zone of that name.
+    """Return the zone with that name.
 
     Raises:
-        ValueError: the tz database of this machine has none.
+        ValueError: this machine's tz database has no such zone.
     """
     if name == UTC_NAME:
         return UTC
@@ -26,7 +26,7 @@ def zone_named(name: str) -> tzinfo:
 
 
 def known_zone(name: str) -> bool:
-    """Return True for a zone that `zone_named` has."""
+    """Return True for a zone that `zone_named` knows."""
     try:
         zone_named(name)
     except ValueError:
@@ -37,8 +37,8 @@ def known_zone(name: str) -> bool:
 class ReadAt(tzinfo):
     """A time zone for times read at a known moment, such as those that a dump prints.
 
-    Of the hour that the zone repeats when summer time ends, a time is in the second pass unless
-    that had not come yet.
+    In the hour that the zone repeats when summer time ends, a time belongs to the second pass
+    unless that had not begun yet.
     """
 
     def __init__(self, zone: tzinfo, at_ms: int) -> None:
@@ -47,7 +47,7 @@ class ReadAt(tzinfo):
         self._until = until.replace(tzinfo=None)
 
     def utcoffset(self, moment: datetime | None) -> timedelta | None:
-        """Return the UTC offset that holds in the pass of the hour that the time belongs to."""
+        """Return the UTC offset in the pass of the hour to which the time belongs."""
         if moment is None:
             return None
         local = moment.replace(tzinfo=None)
@@ -58,7 +58,7 @@ class ReadAt(tzinfo):
         return second if local - second <= self._until else first
 
     def dst(self, moment: datetime | None) -> timedelta | None:
-        """Return None, as the part that is daylight saving is unknown."""
+        """Return None, because the part due to daylight saving is unknown."""
         return None
 
     def tzname(self, moment: datetime | None) -> str | None:
