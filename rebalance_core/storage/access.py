@@ -147,7 +147,7 @@ def s3_access(bucket: str, environment: Mapping[str, str] = os.environ) -> S3Acc
         UsageError: The endpoint is not a URL.
     """
     endpoint = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
-    if endpoint and not _ENDPOINT.fullmatch(endpoint):
+    if endpoint and not _is_endpoint(endpoint):
         raise UsageError(
             f"AWS_ENDPOINT_URL {without_user(endpoint)!r}: write http://HOST:PORT or https://HOST"
         )
@@ -160,6 +160,14 @@ def s3_access(bucket: str, environment: Mapping[str, str] = os.environ) -> S3Acc
         session_token=environment.get("AWS_SESSION_TOKEN") or None,
         ca_bundle=environment.get("AWS_CA_BUNDLE") or None,
     )
+
+
+def _is_endpoint(text: str) -> bool:
+    """Return True for a URL with a host and, if it has a port, a possible one."""
+    try:
+        return _ENDPOINT.fullmatch(text) is not None and urlsplit(text).port != 0
+    except ValueError:  # of urlsplit, and of a port beyond 65535
+        return False
 
 
 def _region_of(bucket: str) -> str | None:

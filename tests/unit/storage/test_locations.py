@@ -113,7 +113,16 @@ def test_what_the_environment_states_of_s3() -> None:
 
 
 @pytest.mark.parametrize(
-    "endpoint", ["store:9000", "ftp://store", "http://me:mine@store", "http://"]
+    "endpoint",
+    [
+        "store:9000",
+        "ftp://store",
+        "http://me:mine@store",
+        "http://",
+        "http://[::1",
+        "http://store:x",
+        "http://store:99999",
+    ],
 )
 def test_a_wrong_endpoint_is_reported(endpoint: str) -> None:
     with pytest.raises(UsageError, match=r"AWS_ENDPOINT_URL .*: write http://HOST:PORT") as told:
