@@ -125,16 +125,19 @@ class RuleSection:
         return min((begin_ms for begin_ms in times if begin_ms is not None), default=None)
 
     @property
-    def sentence(self) -> str:
-        """Return what is wrong, in the most severe finding's sentence, or in the rule's if none is
-        shown.
+    def sentences(self) -> tuple[PageItem, ...]:
+        """Return the findings that the table at the top quotes: the first, and those beside it that
+        are about no group either, as each of them states something else.
         """
-        return self.items[0].finding.summary if self.items else self.meaning
+        others = (item for item in self.items[1:SENTENCES] if not item.finding.consumer_group)
+        alone = not self.items or self.items[0].finding.consumer_group
+        return self.items[:1] if alone else (self.items[0], *others)
 
     @property
     def advice(self) -> str:
-        """Return the remedy of that finding, empty for INFO."""
-        return self.items[0].finding.remedy if self.items and self.severity != INFO else ""
+        """Return the remedies of the quoted findings, empty for INFO."""
+        remedies = dict.fromkeys(item.finding.remedy for item in self.sentences)
+        return "" if self.severity == INFO else " ".join(filter(None, remedies))
 
     @property
     def opened(self) -> tuple[PageItem, ...]:
@@ -305,6 +308,8 @@ def _compared(report: AuditReport) -> str:
 
 TEMPLATES = "templates"
 PAGE, SCRIPT = "page.html.j2", "page.js"
+SENTENCES = 4
+"""How many findings of a rule the table at the top quotes."""
 GROUPS_NAMED = 6
 """How many groups of a rule the table at the top names."""
 

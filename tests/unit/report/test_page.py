@@ -27,7 +27,7 @@ from rebalance_core.report.audit_report import (
     audit_report,
 )
 from rebalance_core.report.group_table import GroupRow
-from rebalance_core.report.page import render_page
+from rebalance_core.report.page import SENTENCES, render_page
 from rebalance_core.report.server_table import SERVERS_ON_PAGE, UP, ServerRow
 from rebalance_core.report.tonight import (
     DIFFERENCES_ON_PAGE,
@@ -112,6 +112,17 @@ def test_the_first_table_has_the_sentence_and_what_to_do() -> None:
     assert "ORPHANED_QUEUE" not in "".join(orphaned)
     unshown = render_page(replace(busy_report(), findings=()))
     assert [row[1] for row in cells(unshown, first)] == ["Never settles."]
+
+
+def test_the_first_table_quotes_findings_that_are_about_no_group() -> None:
+    found = [finding("R", summary=f"{n} is missing", remedy=f"Copy {n}.") for n in "ab"]
+    of_groups = [
+        finding("S", "ERROR", consumer_group=name, summary=f"{name} stands")
+        for name in ("g1", "g2")
+    ]
+    page = render_page(report(findings=(*found, *of_groups)))
+    quoted = [row[1] for row in cells(page, 'class="glance" id="at-a-glance"')]
+    assert quoted == ["a is missing b is missing Do: Copy a. Copy b.", "g1 stands"]
 
 
 def test_what_needs_no_action_is_folded_below_what_does() -> None:
@@ -256,8 +267,8 @@ def test_every_finding_is_on_the_page_or_counted() -> None:
     )
     shown = report(findings=found, more={"R1": 12, "R9": 5}, counts={"ERROR": 30})
     text = Reader(render_page(shown)).text
-    for at in range(90):  # the first of each rule stands in the first table, too
-        assert text.count(f"finding no. {at};") == 1 + (at < 3)
+    for at in range(90):  # the first of each rule stand in the first table, too
+        assert text.count(f"finding no. {at};") == 1 + (at < 3 * SENTENCES)
     assert "20 more findings of this rule" in text  # folded, but there
     assert "12 more findings of this rule are not on this page" in text
     assert "42 findings" in text
