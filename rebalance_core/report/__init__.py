@@ -1,11 +1,11 @@
-"""Output for human readers: the audit's HTML page, and pictures of plans.
+"""Output for human readers: the audit's HTML page, and figures of plans.
 
 `audit_report` derives the values on the page from rows of tables, and `page.render_page` renders
-them. `plots` has the pictures; `timeline_rows` has the queue histories that both draw. Pictures
-need matplotlib (extra ``plots``), so they are imported lazily: ``from rebalance_core.report import
+them. `plots` has the figures; `timeline_rows` has the queue histories that both draw. Figures need
+matplotlib (extra ``plots``), so they are imported lazily: ``from rebalance_core.report import
 draw_moves``.
 
-May import: `model`; jinja2 and markupsafe for the page, matplotlib, numpy and pandas for pictures.
+May import: `model`; jinja2 and markupsafe for the page; matplotlib, numpy and pandas for figures.
 Begin with `audit_report`.
 """
 

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from rebalance_core.contracts.rows import FindingsRow, GroupVerdictsRow
 
 NAME = "rebalance audit"
-"""The name of the root element, by which such a file is recognised."""
+"""The name of the root element, which identifies such a file."""
 OF_CLUSTER = "(cluster)"
-"""The test for findings that concern no single group; RocketMQ does not accept it as a group
+"""The test for findings that concern no particular group; RocketMQ does not accept it as a group
 name.
 """
 

@@ -124,8 +124,8 @@ class Previous:
 
 @dataclass(frozen=True, slots=True)
 class OwnerSpan:
-    """The period from from_ms to to_ms (None if open) in which a client held a queue, or no client
-    (None).
+    """The period from from_ms to to_ms (None if open) in which a client, or no client (None), held
+    a queue.
 
     ``holders`` counts the processes of that client id that hold it. Overlapping spans of two
     clients mean a shared queue; the queue did not exist at times without a span.
@@ -139,9 +139,9 @@ class OwnerSpan:
 
 @dataclass(frozen=True, slots=True)
 class QueueHistory:
-    """A queue's holders over time or, for a shared queue, the clients that may take its messages.
+    """A queue's holders over time or, if it is shared, the clients that may take its messages.
 
-    The queue id -1 stands for any queue of the broker.
+    Queue id -1 stands for any queue on the broker.
     """
 
     topic: str
@@ -174,9 +174,9 @@ class GroupBalance:
 
     Attributes:
         client_ids: the distinct members.
-        queues: the number of queues of each member, including shared queues, in the same order.
+        queues: the number of queues per member, including shared queues, in the same order.
         moved: queues moved in each epoch of the period, in order.
-        peak_ratio: the largest number of queues of a member x members / queues; None if not
+        peak_ratio: the largest number of queues per member x members / queues; None if not
             meaningful.
         idle: members without a queue.
     """
@@ -235,25 +235,24 @@ class AuditReport:
     Attributes:
         verdict: OK = every finding is accepted; FINDINGS = findings, all below ``fail_on``;
             FAILED = some at or above it; INCOMPLETE = part of the run could not be compared.
-        fail_on: the least severity at which the audit exits 3.
+        fail_on: the lowest severity at which the audit exits with code 3.
         from_ms: start of the period, epoch ms UTC; to_ms: its end; generated_ms: when audited.
         counts: findings by severity, shown or not, without accepted findings.
         causes: the number of their causes, by the worst severity among the findings that each
             explains.
-        findings: the findings shown, including accepted ones, the most important of each rule
-            first.
-        rules: the meanings of the rules that found something.
+        findings: the findings shown, including accepted ones, most important first within each
+            rule.
+        rules: the meanings of the rules with findings.
         more: the number of findings per rule that are not shown.
-        group_rows: every group, the worst first; RocketMQ's own groups, which are not judged, come
-            last.
+        group_rows: all groups, worst first; RocketMQ's own groups, which are not judged, come last.
         previous: the changes since the previous run, if one was given.
-        timelines: groups worth a picture, the worst first.
+        timelines: groups worth drawing, worst first.
         notes: what a reader must know about this run, one sentence each.
         files: the collection's files by status; empty if tables were audited.
         rules_url: the folder of the rules' pages, without a trailing slash; None for no links.
         servers: brokers and name servers, those that are down first.
         tonight: what happened in the night; None if unknown.
-        losses: the worst single loss of each group, the worst-affected group first.
+        losses: the worst single loss for each group, worst-affected group first.
     """
 
     cluster: str
@@ -282,7 +281,7 @@ class AuditReport:
 
 
 ROWS_OF_A_TIMELINE = 50_000
-"""The most recent rows that are kept of each group and table."""
+"""Maximum number of rows, the most recent, kept per group and table."""
 TABLES_OF_GROUPS = {
     "ownership": "from_ms",
     "epochs": "from_ms",
@@ -294,7 +293,7 @@ TABLES_OF_GROUPS = {
 """Ledger tables that the page shows for the worst groups, each with its time column."""
 
 SEVERAL = "several members"
-"""The holder of a shared queue in a picture."""
+"""The holder of a shared queue in a drawing."""
 
 GroupName = tuple[str, str]
 OfGroup = TypeVar(
@@ -345,7 +344,7 @@ def _by_group(rows: Iterable[OfGroup]) -> dict[GroupName, list[OfGroup]]:
 
 
 def _broadcasting(memberships: "Iterable[MembershipsRow]") -> bool:
-    """Return True if every member reads every queue, so that there is nothing to draw."""
+    """Return True if every member reads every queue, which leaves nothing to draw."""
     return any(row["message_model"] == BROADCASTING for row in memberships)
 
 
@@ -491,20 +490,20 @@ def audit_report(
 
     Args:
         cluster: names of the clusters.
-        audit: the verdict and the counts, as `_run.json` has them.
+        audit: the verdict and the counts, as in `_run.json`.
         rules: the meaning of every rule.
         shown: the worst findings, at most `FINDINGS_ON_PAGE`.
         groups: every group.
         worst: (cluster, group) of the groups that get a timeline.
-        tables: their rows of `TABLES_OF_GROUPS`, of each group at most `ROWS_OF_A_TIMELINE`.
-        previous: what changed since the previous audit.
+        tables: their rows of `TABLES_OF_GROUPS`, at most `ROWS_OF_A_TIMELINE` per group.
+        previous: changes since the previous audit.
         notes: what the reader has to know.
         finished_ms: when the audit ended, epoch ms UTC.
-        files: the collection's files, as `_run.json` has them.
+        files: the collection's files, as in `_run.json`.
         rules_url: the folder of the rules' pages.
         servers: brokers and name servers.
         tonight: what happened in the night.
-        losses: the worst single loss of each group, in order.
+        losses: the worst single loss for each group, in order.
     """
     return AuditReport(
         cluster=cluster,
@@ -534,7 +533,7 @@ def audit_report(
 
 
 def files_by_status(files: "Sequence[FileOutcome]") -> tuple[FilesOfStatus, ...]:
-    """Return the collection's files by status, those that need attention first.
+    """Return the collection's files by status, with those that need attention first.
 
     Args:
         files: as in `_run.json`.

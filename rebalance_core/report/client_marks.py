@@ -40,14 +40,14 @@ GREYS = ("#e9eef4", "#d3dbe5")
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The mark of a client in one picture."""
+    """The mark of a client in a drawing."""
 
     label: str
     style: int | None  # index into STYLES, or None for grey
 
 
 def marks_of(clients: Sequence[str]) -> dict[str, Mark]:
-    """Return a mark for each client, the largest share first.
+    """Return a mark for each client, largest share first.
 
     >>> [mark.label for mark in marks_of([f"c{i}" for i in range(14)]).values()][10:]
     ['K', 'L', '13', '14']

@@ -42,8 +42,7 @@ OWNER_WORDS = {
     UNSTABLE: "a change is under way",
     UNKNOWN: "not known",
 }
-"""What stands after the health of a group whose live owners were compared with the computed
-ones."""
+"""The words after the health of a group whose live owners were compared with the computed ones."""
 WORST_VERDICTS = (DIFFERS, UNKNOWN, UNSTABLE, OFFLINE)
 
 
@@ -62,7 +61,7 @@ class GroupRow:
         health: one of `model.verdicts.HEALTH`.
         basis: one of `model.verdicts.BASES`.
         progress: one of `model.verdicts.PROGRESS`; progress_reason: why the progress is UNKNOWN.
-        slow_since_ms: since when a queue has stood still or fallen behind; None: no queue has.
+        slow_since_ms: when a queue first stood still or fell behind; None if no queue has.
         rates: arriving and read messages per second, if it falls behind.
     """
 
@@ -126,7 +125,7 @@ def group_rows(
 
 
 def _slowness(findings: "Iterable[FindingsRow]") -> dict[str, Any]:
-    """Return since when the group has been slow, and the rates if it falls behind."""
+    """Return when the group became slow, and the rates if it falls behind."""
     begins = [row["first_ms"] for row in findings if row["first_ms"] is not None]
     behind = (row["evidence"] for row in findings if row["rule_id"] == FALLS_BEHIND)
     rates = next(
@@ -164,7 +163,7 @@ def _worst_first(row: GroupRow) -> tuple[Any, ...]:
 
 
 def by_health(rows: Iterable[GroupRow]) -> dict[str, int]:
-    """Return how many groups have each health that occurs, worst first."""
+    """Return the number of groups with each health that occurs, worst first."""
     counts = Counter(row.health for row in rows)
     return {health: counts[health] for health in HEALTH_ORDER if counts[health]}
 

@@ -1,4 +1,4 @@
-"""The picture of owners over time, with a row per queue and time running to the right."""
+"""The drawing of owners over time, with a row per queue and time running to the right."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -61,9 +61,9 @@ class Layout:
 
     Attributes:
         name: its class in the page, which shows one layout at a time.
-        width: pixels in all; labels: pixels to the left of the cells.
+        width: total pixels; labels: pixels to the left of the cells.
         label_columns: characters of a queue's name; topic_columns: those of a topic's name.
-        ticks: the most times on the axis; cells: the most cells.
+        ticks: the maximum number of times on the axis; cells: the maximum number of cells.
     """
 
     name: str
@@ -82,7 +82,7 @@ class Layout:
 
 WIDE = Layout("wide", 980, 264, 34, 120, 8, MOST_CELLS)
 NARROW = Layout("narrow", 460, 122, 15, 64, 3, MOST_CELLS // 3)
-"""For windows of phones, whose text would be too small in the wide one."""
+"""For phone screens, on which the text of the wide layout would be too small."""
 
 AFTER_NAME = Markup("&#8206; ")  # a left-to-right mark keeps the ids behind an Arabic name
 
@@ -116,7 +116,7 @@ def draw_labels(
     topics: Sequence[tuple[float, str]],
     layout: Layout = WIDE,
 ) -> Markup:
-    """Draw names, clipped where an unusual font makes them too wide."""
+    """Draw names, clipped if an unusual font makes them too wide."""
     placed = list(zip(rows, tops, strict=True))
     labels = [_label(row, top, layout.label_columns) for row, top in placed]
     named = [top for row, top in placed if row.named]
@@ -201,16 +201,16 @@ class TimelineSvg:
     """A timeline as the page shows it.
 
     Attributes:
-        svg: the drawing; narrow: the same for a narrow window, with the patterns of the other.
+        svg: the drawing; narrow: the same for a narrow window, reusing the patterns of the first.
         clients: the legend of the clients in the drawing, in the order of their marks.
-        clients_unseen: how many clients held queues only in rows that are not drawn.
+        clients_unseen: the number of clients that held queues only in rows not drawn.
         signs: samples with labels for the special states that occur: no owner, shared, too fast to
             draw.
         causes: what the numbered flags mean, in order.
-        queues: how many queues the group has.
+        queues: the group's number of queues.
         folded: whether a row may stand for several queues.
         rows_left_out: the number of rows not drawn; queues_left_out: the number of queues in them.
-        troubled_left_out: how many of these rows had no owner, or several, at some time.
+        troubled_left_out: the number of these rows that had no owner, or several, at some time.
     """
 
     cluster: str

@@ -1,4 +1,4 @@
-"""The table of single losses: what losing a single object does to each group at worst."""
+"""The table of single losses: the worst that losing a single object does to each group."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -19,7 +19,7 @@ class LossRow:
         left_unread: messages that remain in lost queues; None if unknown.
         no_owner_s: queues x seconds without an owner; None if not simulated.
         moved: queues that changed owner; None if members share all queues.
-        peak_queues: the largest number of queues of a member; None without members.
+        peak_queues: the largest number of queues per member; None without members.
         idle: members without a queue.
     """
 

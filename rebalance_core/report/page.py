@@ -38,7 +38,7 @@ from rebalance_core.report.tonight import DIFFERENCES_ON_PAGE, NAMES_ON_PAGE
 from rebalance_core.report.visible import visible
 
 OPEN_FINDINGS = 10
-"""How many findings of each rule are open; the rest unfold with a click."""
+"""Number of findings per rule that are expanded; the rest expand with a click."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class RuleSection:
     Attributes:
         anchor: the id of the section in the page.
         items: the findings, each with those that follow from it.
-        remedy: what to do if it is the same for all findings, otherwise "".
+        remedy: the remedy if it is the same for all findings, otherwise "".
         more: the number of findings that are not on the page.
     """
 
@@ -146,7 +146,7 @@ class RuleSection:
 
     @property
     def folded(self) -> tuple[PageItem, ...]:
-        """The items that unfold with a click."""
+        """The items that expand with a click."""
         return self.items[OPEN_FINDINGS:]
 
 
@@ -311,7 +311,7 @@ PAGE, SCRIPT = "page.html.j2", "page.js"
 SENTENCES = 4
 """How many findings of a rule the table at the top quotes."""
 GROUPS_NAMED = 6
-"""How many groups of a rule the table at the top names."""
+"""Number of groups per rule that the table at the top names."""
 
 
 def render_page(report: AuditReport) -> str:

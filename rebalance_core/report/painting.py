@@ -19,7 +19,7 @@ THIN_PX = 4
 
 @dataclass(frozen=True, slots=True)
 class Palette:
-    """The marks of a picture's clients and the ids of its patterns."""
+    """The marks of a drawing's clients and the ids of its patterns."""
 
     marks: Mapping[str, Mark]
     prefix: str
@@ -135,7 +135,7 @@ class Palette:
                 yield svg.tag("text", word, x=cell.left + cell.width / 2, y=top + height - 3)
 
     def _clients(self, cell: Cell) -> list[str]:
-        """Return the cell's clients, those with the largest share first."""
+        """Return the cell's clients, largest share first."""
         held = {client for client, _ in cell.state or ()}
         return [client for client in self.marks if client in held] if len(held) > 1 else list(held)
 

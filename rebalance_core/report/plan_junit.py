@@ -1,4 +1,4 @@
-"""The expectations of a plan as JUnit XML, with a test per figure of a group."""
+"""The expectations of a plan as JUnit XML, with a test per group and figure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rebalance_core.report.junit import ERROR, FAILURE, TestCase, Trouble, junit
 from rebalance_core.report.visible import visible
 
 NAME = "rebalance plan"
-"""The name of the root element, by which such a file is recognised."""
+"""The name of the root element, which identifies such a file."""
 
 
 def render_expectations(rows: Iterable[tuple[Mapping[str, Any], str]], finished_ms: int) -> str:

@@ -1,4 +1,4 @@
-"""An audit's findings as SARIF 2.1.0, for tools that follow findings from run to run."""
+"""An audit's findings as SARIF 2.1.0, for tools that track findings from run to run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rebalance_core.contracts.rows import FindingsRow
 
 TOOL = "rebalance-core"
-"""The tool's name, by which such a file is recognised."""
+"""The tool's name, which identifies such a file."""
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 FINGERPRINT = "rebalance/v1"
 _LEVELS = {ERROR: "error", WARNING: "warning", INFO: "note"}
@@ -35,7 +35,7 @@ def render_sarif(
 
     Args:
         findings: The findings to write.
-        meanings: What each rule means.
+        meanings: The meaning of each rule.
         exit_code: The job's exit code.
         states: ``new`` or ``unchanged`` since the previous run, by fingerprint; None if unknown.
         rules_url: The folder of the rules' pages; None for no links.

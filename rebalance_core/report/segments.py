@@ -8,8 +8,8 @@ from itertools import pairwise
 from rebalance_core.report.audit_report import OwnerSpan
 
 State = tuple[tuple[str, int], ...] | None
-"""The clients that hold a queue and their numbers of holders, by name; () without an owner, None if
-the queue does not exist.
+"""The clients that hold a queue, by name, with their numbers of holders; () without an owner, and
+None if the queue does not exist.
 """
 
 
@@ -81,7 +81,7 @@ class ClientShare:
 
 
 def client_shares(histories: Iterable[tuple[Segment, ...]]) -> list[ClientShare]:
-    """Return every client that held a queue, the largest share first."""
+    """Return every client that held a queue, largest share first."""
     held: Counter[str] = Counter()
     first: Counter[str] = Counter()
     last: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""The table of brokers and name servers: which are down, and how many messages wait on their
+"""The table of brokers and name servers: which are down, and how many messages wait in their
 queues.
 """
 
@@ -11,7 +11,7 @@ DOWN: Final = "DOWN"
 NOT_COLLECTED: Final = "not collected"
 NO_STATE: Final = "unknown"
 SERVER_STATES = (DOWN, NOT_COLLECTED, UP, NO_STATE)
-"""In the order in which they need attention."""
+"""Server states in order of urgency."""
 SERVERS_ON_PAGE = 100
 
 
@@ -24,7 +24,7 @@ class ServerRow:
         state: its state at the end, one of `SERVER_STATES`.
         since_ms: when it went down, or came up again after an outage in the night; None if
             unknown.
-        log_ms: where its logs end; None if none was read.
+        log_ms: when its logs end; None if none was read.
         version: a broker's version, if a file shows it.
         queues: the number of groups' queues on the broker with unread messages; unread: the number
             of these messages.
@@ -45,7 +45,7 @@ class ServerRow:
 
 
 def in_order(rows: Iterable[ServerRow]) -> tuple[ServerRow, ...]:
-    """Return the rows, servers that are down first, then by unread messages."""
+    """Return the rows with servers that are down first, then by unread messages."""
     return tuple(
         sorted(
             rows,

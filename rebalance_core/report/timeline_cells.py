@@ -11,11 +11,13 @@ THINNEST_PX = 2.0
 
 
 CROWD_PX = (3, 6, 12, 24, 48)
-"""Consecutive segments narrower than this become one cell; the first width that fits is used."""
+"""Consecutive segments narrower than this become one cell; the first sufficient width is used."""
 
 
 MOST_CELLS = 1500
-"""The most cells of a wide picture, which keeps twenty pictures, in both layouts, near 2 MB."""
+"""Maximum number of cells in a wide drawing, which keeps twenty drawings in both layouts near 2
+MB.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +39,8 @@ def clients_in(cells: Iterable[Sequence[Cell]]) -> set[str]:
 
 
 def text_of_cell(cell: Cell, held: Sequence[tuple[str, int]]) -> str:
-    """Return who holds a queue, in words; ``held`` has the marks of its clients and their numbers
-    of holders.
+    """Return the holders of a queue in words; ``held`` has its clients' marks and numbers of
+    holders.
     """
     if cell.changes:
         return f"{cell.changes:,} changes"
@@ -51,7 +53,7 @@ def text_of_cell(cell: Cell, held: Sequence[tuple[str, int]]) -> str:
 def places(
     rows: Sequence[TimelineRow], begin: float, high: float, head: float
 ) -> tuple[list[float], list[tuple[float, str]], float]:
-    """Lay out rows below each other, with a head per topic.
+    """Lay out rows one below the other, with a head per topic.
 
     Args:
         rows: the rows, in their order.

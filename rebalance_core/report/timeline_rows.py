@@ -104,7 +104,7 @@ def fold_equal(rows: Sequence[TimelineRow]) -> list[TimelineRow]:
 
 
 def ranges(queue_ids: Iterable[int]) -> str:
-    """Return queue ids in short form; -1 is any queue of the broker.
+    """Return queue ids in short form; -1 stands for any queue on the broker.
 
     >>> ranges([0, 1, 2, 3, 7]), ranges(range(0, 5000, 3)), ranges([-1, 0])
     ('0-3, 7', '0, 3, 6 … 4998', 'any, 0')

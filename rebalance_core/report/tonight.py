@@ -7,9 +7,9 @@ from dataclasses import dataclass
 GroupName = tuple[str, str]
 
 HAPPENINGS_ON_PAGE = 60
-"""How many events the page lists: the most severe, in order of time."""
+"""Maximum number of events that the page lists: the most severe, in order of time."""
 HAPPENINGS_OF_GROUP = 4
-"""How many events of a group its row in the table of groups lists: the last ones."""
+"""Maximum number of events in a group's row in the table of groups: the last ones."""
 DIFFERENCES_ON_PAGE = 50
 NAMES_ON_PAGE = 10
 
@@ -39,7 +39,7 @@ class Tonight:
         happenings: events of the cluster and of the groups with the most losses and changes, by
             time.
         groups_changed: the number of groups with any event.
-        groups_shown: how many of them have events here.
+        groups_shown: the number of them with events here.
     """
 
     from_ms: int

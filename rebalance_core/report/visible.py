@@ -1,12 +1,12 @@
-"""Makes text from outside visible, so that nothing in it hides, reorders or piles up."""
+"""Makes external text visible, so that nothing in it hides, reorders or piles up."""
 
 import unicodedata
 
 LONGEST = 1000
-"""How many characters of a text the page shows; the findings table has the whole text."""
+"""Maximum number of characters of a text on the page; the findings table has the whole text."""
 
 STACKED_MARKS = 3
-"""The most combining marks on a character that living scripts need; more would only paint over
+"""The maximum number of combining marks per character in living scripts; more would only paint over
 other lines.
 """
 
@@ -39,13 +39,15 @@ def visible(text: str, longest: int | None = LONGEST) -> str:
 
 
 def columns(text: str) -> int:
-    """Return the width in fixed-width characters: wide letters take two, combining marks none."""
+    """Return the width in fixed-width characters: wide letters count as two, combining marks as
+    none.
+    """
     return sum(_width(character) for character in text)
 
 
 def shortened(text: str, most: int) -> str:
     """Return the visible text in at most this many columns, cutting out the middle, which names
-    tend to share.
+    tend to have in common.
 
     >>> shortened("consumer-10.0.0.1@4711#1", 12)
     'consu…4711#1'

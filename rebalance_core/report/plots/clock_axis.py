@@ -1,4 +1,4 @@
-"""A picture's time axis in UTC with round ticks; it maps times to hundredths of an inch."""
+"""A figure's time axis in UTC with round ticks; it maps times to hundredths of an inch."""
 
 from collections.abc import Iterable
 
@@ -11,7 +11,7 @@ UNITS_PER_INCH = 100.0
 
 
 OPEN_SHARE = 0.08
-"""Share of the picture for what is still open at the end, such as the last epoch."""
+"""Share of the figure for what is still open at the end, such as the last epoch."""
 
 
 def clock(starts: Iterable[int], ends: Iterable[int | None], inches: float) -> Axis:

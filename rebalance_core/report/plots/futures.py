@@ -1,4 +1,4 @@
-"""Pictures of simulated time: how long changes take, and one future queue by queue."""
+"""Figures of simulated time: how long changes take, and one future queue by queue."""
 
 from typing import Any, Literal
 
@@ -17,9 +17,7 @@ MOST_CURVES = 6
 SECOND_MS = 1_000
 P99 = 0.99
 EARLY_MS = 500
-"""How much earlier members may act than a join is logged, as brokers already know the new
-member.
-"""
+"""How long before a join is logged members may act, because brokers already know the new member."""
 HEIGHT, LEFT, RIGHT = 3.1, 0.75, 0.3
 Dashes = Literal["-", "--", "-.", ":"]
 LOOKS: tuple[tuple[str, Dashes], ...] = (
@@ -37,7 +35,7 @@ def draw_convergence(handovers: PlotRows, by: str = "cause") -> Figure:
     """Draw the share of settled changes over the time since the change, one curve per kind.
 
     Args:
-        handovers: Rows of `handovers` of all seeds.
+        handovers: Rows of `handovers` for all seeds.
         by: The column that distinguishes curves, which are ordered by the time to settle.
 
     Raises:
@@ -127,10 +125,10 @@ def draw_worst_future(handovers: PlotRows) -> Figure:
     left out.
 
     Args:
-        handovers: Rows of `handovers` of one group.
+        handovers: Rows of `handovers` for one group.
 
     Raises:
-        UsageError: Columns are missing, or the rows are of several groups.
+        UsageError: Columns are missing, or the rows belong to several groups.
     """
     frame = plot_rows.table(handovers, FUTURE_NEEDED)
     plot_rows.only(frame, ("consumer_group",), FUTURE_TITLE)
@@ -175,7 +173,7 @@ def ownership_of(frame: Any, change_ms: int, seed: int) -> list[Row]:
 
 
 def _intervals(moves: Any, from_ms: int, to_ms: int) -> list[Row]:
-    """Return which client owned a queue between two times, including periods without an owner."""
+    """Return the owners of a queue between two times, including periods without an owner."""
     held: dict[str, int] = {}
     made: list[Row] = []
 

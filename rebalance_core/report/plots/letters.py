@@ -1,6 +1,4 @@
-"""Prepares names from outside for a picture: visible, short enough, and in letters that the font
-has.
-"""
+"""Prepares external names for a figure: visible, short enough, and in the font's characters."""
 
 from functools import cache
 from pathlib import Path
@@ -14,7 +12,7 @@ FONTS = ("DejaVuSans.ttf", "DejaVuSansMono.ttf")
 
 
 def short(name: str, most: int = 28) -> str:
-    """Return the name in at most this many columns, with letters that the font lacks escaped."""
+    """Return the name in at most this many columns, escaping characters that the font lacks."""
     if not name.isascii():
         drawable = _letters()
         name = "".join(c if c.isascii() or ord(c) in drawable else _escape(c) for c in name)

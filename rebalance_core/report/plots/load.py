@@ -21,13 +21,13 @@ from rebalance_core.report.time_axis import Axis
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """The load of a group from a time on; without members, all figures are 0.
+    """The load of a group from a given time on; without members, all figures are 0.
 
     Attributes:
         from_ms: When it begins.
-        fewest: The fewest queues of a consumer.
+        fewest: The smallest number of queues per consumer.
         average: The mean over the consumers.
-        most: The most queues of a consumer.
+        most: The largest number of queues per consumer.
         members: The number of consumers.
         idle: The number of consumers without a queue.
     """
@@ -41,7 +41,7 @@ class Band:
 
 
 def bands_of_loads(rows: Iterable[tuple[int, int | None, int]]) -> list[Band]:
-    """Return the bands, given (from_ms, to_ms or None, queues) of single consumers."""
+    """Return the bands, given (from_ms, to_ms or None, queues) of individual consumers."""
     changes: dict[int, list[tuple[int, int]]] = {}
     for from_ms, to_ms, queues in rows:
         changes.setdefault(from_ms, []).append((queues, 1))
@@ -152,7 +152,9 @@ TITLE = "Queues per consumer"
 LOADS = ("consumer_group", "client_id", "from_ms", "to_ms", "queues")
 STEPS = ("members", "queues", "max_queues", "min_queues")
 MOST_ROWS = 40
-"""How many consumers are drawn one by one; with more, the fewest, average and most are drawn."""
+"""Maximum number of consumers drawn individually; with more, the fewest, average and most are
+drawn.
+"""
 MOST_STRATEGIES = 10
 ROW = 0.24
 ORDER = "Consumers from top to bottom as RocketMQ sorts them (Java's order of strings)."
@@ -160,17 +162,17 @@ ORDER = "Consumers from top to bottom as RocketMQ sorts them (Java's order of st
 
 @style.styled
 def draw_load(load: PlotRows) -> Figure:
-    """Draw the queues of each consumer over time, idle consumers hatched.
+    """Draw the queues of each consumer over time, with idle consumers hatched.
 
-    Up to 40 consumers have a row each, with their number of queues in it. With more, there is a
-    band from the fewest to the most, and the number of idle consumers below it.
+    Up to 40 consumers each have a row with their number of queues. With more, there is a band from
+    the fewest to the most, and the number of idle consumers below it.
 
     Args:
-        load: Rows of `consumer_load` of one group, or rows of `plan_steps` of one group, scenario
+        load: Rows of `consumer_load` for one group, or rows of `plan_steps` for one group, scenario
             and seed, which are drawn as a band per strategy.
 
     Raises:
-        UsageError: Columns are missing, or the rows are of several groups, scenarios or seeds.
+        UsageError: Columns are missing, or the rows belong to several groups, scenarios or seeds.
     """
     frame = plot_rows.table(load, ())
     if frame.empty:

@@ -37,10 +37,10 @@ class Total:
 
     Attributes:
         rebalances: The number of rebalances.
-        moved: Queues moved in them.
+        moved: The number of queues moved in them.
         compared: The number of rebalances with a minimum.
-        moved_compared: Queues moved in these.
-        fewest: The proven minimum of these.
+        moved_compared: The number of queues moved in these.
+        fewest: The proven minimum for these.
     """
 
     rebalances: int
@@ -51,7 +51,7 @@ class Total:
 
     @property
     def ratio(self) -> float | None:
-        """Moved / fewest; None if there is nothing to compare with."""
+        """Moved / fewest; None without a basis for comparison."""
         return self.moved_compared / self.fewest if self.fewest else None
 
 
@@ -125,9 +125,11 @@ def cause_lines(causes: Any) -> str:
 TITLE = "Queues moved by each rebalance"
 MOST_STRATEGIES = 12
 MOST_BARS = 48
-"""The most bars of a picture; with more rebalances, each bar is the mean of several in a row."""
+"""Maximum number of bars in a figure; with more rebalances, each bar is the mean of consecutive
+ones.
+"""
 MOST_NAMED = 14
-"""The most bars that have time and cause below them."""
+"""Maximum number of bars with time and cause below them."""
 NO_MINIMUM = (
     "Not in the sums: rebalances for which moved / fewest is not meaningful (BROADCASTING, "
     "frozen, queues without an owner or shared)."
@@ -140,7 +142,7 @@ def draw_moves(steps: PlotRows) -> Figure:
     """Draw a row per strategy, a bar per rebalance, and a black line at the fewest possible moves.
 
     All strategies share both axes. With more than 48 rebalances (of any number of groups, scenarios
-    and seeds), a bar is the mean of several in a row, in order of scenario, seed and time.
+    and seeds), a bar is the mean of consecutive ones, in order of scenario, seed and time.
 
     Args:
         steps: Rows of `plan_steps`; needed: strategy, epoch, change_ms, moved, minimum_moves. If

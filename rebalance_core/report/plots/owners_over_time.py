@@ -61,16 +61,16 @@ Corners = list[tuple[float, float]]
 
 @style.styled
 def draw_ownership(ownership: plot_rows.PlotRows) -> Figure:
-    """Draw a row per queue over time, each owner a letter with its tint and hatch.
+    """Draw a row per queue over time, with each owner as a letter with its tint and hatch.
 
     With more than 48 queues, only those that changed hands are drawn (if any did), and queues of a
     broker with the same history share a row. Rows beyond that are left out and counted.
 
     Args:
-        ownership: Rows of `ownership` of one group. Retry topics are left out.
+        ownership: Rows of `ownership` for one group. Retry topics are left out.
 
     Raises:
-        UsageError: Columns are missing, or the rows are of several groups.
+        UsageError: Columns are missing, or the rows belong to several groups.
     """
     frame = plot_rows.table(ownership, COLUMNS, {"cluster": "", "holders": 1})
     _, group = plot_rows.only(frame, ("cluster", "consumer_group"), TITLE)

@@ -1,4 +1,4 @@
-"""The data of a picture: a pandas DataFrame, or rows (mappings or Spark's rows)."""
+"""The data for a figure: a pandas DataFrame, or rows (mappings or Spark rows)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -37,11 +37,11 @@ def table(rows: PlotRows, needed: Sequence[str], defaults: Mapping[str, Any] | N
 
 
 def only(frame: Any, names: Sequence[str], what: str) -> tuple[str, ...]:
-    """Return the single value of each of these columns, since a picture of several would be
+    """Return the single value of each of these columns, since a figure of several would be
     meaningless.
 
     Raises:
-        UsageError: A column has several values, some of which the message names.
+        UsageError: A column has several values; the message names some of them.
     """
     for name in names:
         values = sorted({str(value) for value in frame[name]})

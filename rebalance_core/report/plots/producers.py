@@ -13,7 +13,7 @@ TITLE = "What happens to producers' messages"
 HEALTHY = "healthy"
 MOST_PHASES = 5
 MOST_BARS = 8
-"""The most bars of a phase."""
+"""Maximum number of bars per phase."""
 NEEDED = (
     "producer_group",
     "client_version",
@@ -42,10 +42,10 @@ def draw_producers(outcomes: PlotRows) -> Figure:
     text next to it shows how uneven the queues became.
 
     Args:
-        outcomes: Rows of `producer_outcomes` of one group.
+        outcomes: Rows of `producer_outcomes` for one group.
 
     Raises:
-        UsageError: Columns are missing, or the rows are of several groups.
+        UsageError: Columns are missing, or the rows belong to several groups.
     """
     frame = plot_rows.table(outcomes, NEEDED)
     (group,) = plot_rows.only(frame, ("producer_group",), "this picture")

@@ -31,22 +31,22 @@ MOST_NAMED = 10
 LEAST_S = 0.1
 """The logarithmic axis has no 0."""
 RINGS = (9, 20, 34, 52, 74, 100)
-"""Distances of a label from its point, in points of a 72nd of an inch, nearest first."""
+"""Distances of a label from its point, in points (1/72 inch), nearest first."""
 CHOSEN, DEFAULT_PLAN, FRONT, OTHER = "*", "s", "o", "."
 
 
 @style.styled
 def draw_rollouts(plans: PlotRows, chosen: str | None = None, default: str | None = None) -> Figure:
-    """Draw the seconds until the last queue has moved against the cost.
+    """Draw the seconds until the last queue has moved, against the cost.
 
-    Plans of the front are circles along a line, others dots; a plan beyond the budgets is hollow.
-    The chosen plan is a star, the default of Kubernetes a square. These are labelled with their
-    names, and have bars over 5 to 95 % of their futures if the rows have `BAR`.
+    Plans on the front are circles along a line, and others are dots; a plan beyond the budgets is
+    hollow. The chosen plan is a star, and the Kubernetes default a square. These are labelled with
+    their names, and have bars over 5 to 95 % of their futures if the rows have `BAR`.
 
     Args:
-        plans: Rows of `rollout_plans`, of which those for all groups together are drawn.
+        plans: Rows of `rollout_plans`, of which only those for all groups together are drawn.
         chosen: The recommended ``plan_id``, if any.
-        default: The ``plan_id`` of Kubernetes' default; None leaves it unmarked.
+        default: The ``plan_id`` of the Kubernetes default; None leaves it unmarked.
 
     Raises:
         UsageError: Columns are missing.
@@ -125,7 +125,7 @@ def _points(axes: Axes, frame: Any, column: str, marks: dict[str | None, str]) -
 
 
 def _bars(axes: Axes, named: Any, column: str) -> list[Bbox]:
-    """Draw bars over 5 to 95 % of the futures of each named plan; return where they are."""
+    """Draw bars over 5 to 95 % of the futures of each named plan; return their positions."""
     top, bars = axes.get_ylim()[1], list[tuple[tuple[float, float], tuple[float, float]]]()
     for row in named.dropna(subset=list(BAR[:2])).itertuples():
         value = min(float(getattr(row, column)), top)
@@ -176,7 +176,7 @@ def _labels(axes: Axes, frame: Any, named: Any, column: str, bars: list[Bbox]) -
 
 
 def _places(axes: Axes, text: str, at: tuple[float, float]) -> Iterator[Annotation]:
-    """Yield the text at one place after the other, each further from its point."""
+    """Yield the text at successive places, each further from its point."""
     aside = ((1, 0), (1, 1), (-1, 0), (-1, 1), (1, -1), (-1, -1), (0, 1), (0, -1))
     for far, (across, up) in product(RINGS, aside):
         yield axes.annotate(

@@ -23,7 +23,7 @@ LEFT, ACROSS, BETWEEN = 0.85, 8.4, 0.35
 LINES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (6, 1.5, 1, 1.5)))
 COLOURS = (style.ACCENT, style.INK, style.QUIET, style.FILL, style.ALARM)
 MOST = 8
-"""The most policies that are drawn, starting with the chosen ones."""
+"""Maximum number of policies drawn, chosen ones first."""
 
 
 @style.styled
@@ -31,8 +31,8 @@ def draw_scaling(points: PlotRows, chosen: str | None = None) -> Picture:
     """Draw a future of a group under each policy.
 
     Args:
-        points: Rows of ``lag_over_time`` of one group, world and seed.
-        chosen: The recommended policy, if any, which is drawn thick.
+        points: Rows of ``lag_over_time`` for one group, world and seed.
+        chosen: The recommended policy, if any, drawn with a thick line.
 
     Raises:
         UsageError: Columns are missing.
@@ -68,9 +68,9 @@ def _panel(axes: Axes, axis: Axis, frame: Any, shown: list[str], column: str) ->
     for place, name in enumerate(shown):
         of = frame[frame["policy"] == name].sort_values("at_ms")
         across = [axis.at(int(ms)) for ms in of["at_ms"]]
-        # the number of replicas holds until the next point
+        # the number of replicas stays constant until the next point
         axes.step(across, of[column], where="post", **_look(place, place == 0))
-    axes.set_ylim(0, max(axes.get_ylim()[1], 1.05))  # an axis below 1 has ticks of fractions
+    axes.set_ylim(0, max(axes.get_ylim()[1], 1.05))  # an axis below 1 would have fractional ticks
     style.grid(axes)
     style.few_ticks(axes, 4)
     draw_clock(axes, axis)

@@ -1,4 +1,4 @@
-"""Maps numbers of queues to shades of one hue, the more the darker, so that grey print keeps the
+"""Maps numbers of queues to shades of one hue, darker for more, so that greyscale print keeps the
 order.
 """
 

@@ -41,7 +41,7 @@ class _Point:
     mean_peak: float
     worst_peak: float
     detail: str
-    fewest: float | None  # per rebalance; None if there is nothing to compare with
+    fewest: float | None  # per rebalance; None without a basis for comparison
 
     @property
     def below_one(self) -> bool:
@@ -54,7 +54,7 @@ def draw_league(league: PlotRows) -> Figure:
     """Draw moved queues per rebalance against peak over average; the best point is at the bottom
     left.
 
-    RocketMQ's own strategies are filled circles, others open diamonds. A thin line rises to the
+    RocketMQ's own strategies are filled circles; others are open diamonds. A thin line rises to the
     worst peak, and a dotted line leads to the fewest moves of a balanced result. Labels are on the
     right, in the order of the points.
 
@@ -120,7 +120,7 @@ def _limits(axes: Axes, points: Sequence[_Point]) -> None:
     top = max(max(point.worst_peak for point in points), 1.2)
     low = min(1.0, *(point.mean_peak for point in points))
     axes.set_xlim(-0.03 * right, right * 1.1)
-    # A single bad state of one group must not squeeze all others into a line.
+    # A single bad state in one group must not squeeze all others into a line.
     enough = low + 2 * max(max(point.mean_peak for point in points) - low, 0.25)
     top = top if top <= 1.5 * enough else enough
     axes.set_ylim(low - 0.06 * (top - low), top + 0.08 * (top - low))
@@ -198,7 +198,7 @@ def name_beside(
         up: vertical positions of the point and the name.
         name: written in bold.
         detail: written below the name.
-        family: the font of the name; None for the picture's.
+        family: the font of the name; None for the figure's font.
     """
     (x, edge, end, begin), (value, y) = across, up
     axes.plot(

@@ -1,4 +1,4 @@
-"""The page of a picture: sizes in inches, one font, greys with one accent."""
+"""The page of a figure: sizes in inches, one font, greys with one accent."""
 
 import io
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ TOP = 0.86
 MONO = "DejaVu Sans Mono"
 SMALL = 8.0
 LETTER = 0.602 * SMALL / 72
-"""Width in inches of a letter of MONO at SMALL, by which labels are measured."""
+"""Width in inches of a MONO letter at SMALL, used to measure labels."""
 
 STYLE: dict[Any, Any] = {
     "font.family": ["DejaVu Sans"],
@@ -50,7 +50,7 @@ STYLE: dict[Any, Any] = {
     "figure.dpi": 110.0,
     "savefig.dpi": "figure",
     "text.usetex": False,
-    "text.parse_math": False,  # a client id may hold two dollars
+    "text.parse_math": False,  # a client id may contain two dollar signs
     "svg.hashsalt": "rebalance-core",
     "svg.fonttype": "path",
     "path.simplify": True,
@@ -72,7 +72,7 @@ def styled(draw: Callable[P, R]) -> Callable[P, R]:
 
 
 class Picture(Figure):
-    """A Figure that a notebook shows without pyplot and without a magic line."""
+    """A Figure that a notebook shows without pyplot or a magic command."""
 
     @styled
     def _repr_png_(self) -> bytes:
@@ -81,7 +81,7 @@ class Picture(Figure):
 
 @styled
 def png_bytes(figure: Figure) -> bytes:
-    """Return the picture as PNG, with the same bytes for the same picture and matplotlib."""
+    """Return the figure as PNG; the same figure and matplotlib give the same bytes."""
     drawn = io.BytesIO()
     figure.savefig(drawn, format="png", metadata={"Software": None})
     return drawn.getvalue()
@@ -89,7 +89,7 @@ def png_bytes(figure: Figure) -> bytes:
 
 @styled
 def svg_text(figure: Figure) -> str:
-    """Return the picture as SVG, with the same text for the same picture and matplotlib."""
+    """Return the figure as SVG; the same figure and matplotlib give the same text."""
     drawn = io.StringIO()
     figure.savefig(drawn, format="svg", metadata={"Date": None, "Creator": None})
     return drawn.getvalue()
@@ -97,8 +97,8 @@ def svg_text(figure: Figure) -> str:
 
 @styled
 def save_picture(figure: Figure, path: str | PathLike[str]) -> None:
-    """Write an image as ``.png`` or ``.svg``, depending on the name. The same picture gives the
-    same bytes.
+    """Write an image as ``.png`` or ``.svg``, depending on the name. The same figure gives the same
+    bytes.
     """
     if Path(path).suffix == ".svg":
         Path(path).write_text(svg_text(figure), "utf-8")
@@ -208,7 +208,7 @@ def key(figure: Figure, samples: Sequence[Any], left: float, top: float, columns
 
 
 def nothing_to_draw(title: str, why: str) -> Picture:
-    """Return a picture with a note, for a table without rows."""
+    """Return a figure with a note, for a table without rows."""
     figure = page(title, "", 1.5 - TOP - 0.15)
     figure.text(0.2 / WIDTH, 0.4, why, size=10, color=QUIET)
     return figure

@@ -20,11 +20,11 @@ from rebalance_core.report.plots.plot_rows import PlotRows
 from rebalance_core.report.plots.style import head
 
 
-# The parts of each state in a picture of changes: a head, the load of each consumer, the figures.
-#
-# The picture draws any object with these attributes; this package does not depend on that of plans.
+# The parts of each state in a drawing of changes: a head, the load of each consumer, the figures.
+# The drawing accepts any object with these attributes, so this package does not depend on
+# `planning`.
 class PlannedState(Protocol):
-    """What the picture reads from a state; `planning.Allocation` provides it."""
+    """What the drawing reads from a state; `planning.Allocation` provides it."""
 
     @property
     def strategy(self) -> Any:
@@ -40,7 +40,7 @@ class PlannedState(Protocol):
 
 
 class PlannedChange(Protocol):
-    """What the picture reads from a change; `planning.WhatIf` provides it."""
+    """What the drawing reads from a change; `planning.WhatIf` provides it."""
 
     @property
     def change(self) -> Any:
@@ -150,7 +150,7 @@ def rows_of(consumers: Sequence[str], columns: Sequence[PictureColumn]) -> list[
     precedence.
 
     Args:
-        consumers: Client ids of all columns, in the order of the picture.
+        consumers: Client ids of all columns, in drawing order.
         columns: The states.
     """
     loads = {c: tuple(column.loads.get(c) for column in columns) for c in consumers}
@@ -255,7 +255,7 @@ def _number(
 
 
 def draw_figures(axes: Axes, figures: Mapping[str, Sequence[str]], top: float) -> None:
-    """Draw a line per figure below a rule at ``top``; figures map a label to strings, by column."""
+    """Draw a line per figure below a rule at ``top``; figures map a label to strings by column."""
     line = top + 0.25
     axes.plot(axes.get_xlim(), (line, line), color=style.QUIET, linewidth=0.8)
     for number, (label, texts) in enumerate(figures.items()):
@@ -285,15 +285,12 @@ def draw_figures(axes: Axes, figures: Mapping[str, Sequence[str]], top: float) -
 
 
 # The effect of changes on each consumer, as a table: today, and after each change.
-#
-# `columns_of` gives the columns, `rows_of` the rows, `draw_cells` and `draw_figures` draw them; the
-# page around them is here.
+# `columns_of` returns the columns and `rows_of` the rows, `draw_cells` and `draw_figures` draw
+# them, and the page around them is here.
 TITLE = "What if"
 MOST_COLUMNS = 9
 COLUMN, ROW, LINE, ACROSS, MOST_LINES = 1.24, 0.25, 0.13, 17, 8
-"""Inches of a column, a row and a line of the head; letters in such a line, and the number of
-lines.
-"""
+"""Inches per column, row and line of the head; letters per such line, and the number of lines."""
 NO_MEANING = "n/a: moved / fewest is not meaningful: {}."
 
 
@@ -306,12 +303,11 @@ def draw_what_if(what_if: PlannedChange | Iterable[PlannedChange] | PlotRows) ->
     Changes that start from the same state share its column. The foot shows the most and fewest
     queues, idle consumers, queues without an owner, queues moved, and the proven minimum where it
     is meaningful. With more than 26 consumers, neighbours with equal numbers share a row; if there
-    are still too many, those that are idle somewhere come first and the rest share one row.
+    are still too many, those that are idle in some state come first and the rest share one row.
 
     Args:
         what_if: One or several results of `planning.what_if`, at most 8 from the same state, or at
-            most 40 rows of `plan_summary`, which are drawn as a row each with before and after side
-            by side.
+            most 40 rows of `plan_summary`, each drawn as a row with before and after side by side.
 
     Raises:
         UsageError: Columns of `plan_summary` are missing.
