@@ -89,8 +89,7 @@ if TYPE_CHECKING:
 TOP_CAUSES = 12
 """Maximum number of causes that the summary lists, with their consequences."""
 NEVER_ACCEPTED = (COLLECTION_INCOMPLETE.rule_id,)
-"""An incomplete audit is never green, so either collect what is missing or stop expecting it.
-"""
+"""An incomplete audit never passes: either collect what is missing or stop expecting it."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +99,7 @@ class AuditRequest:
     Attributes:
         options: the command line's options.
         settings: the settings from files and the command line.
-        assumed: assumptions for facts that no file shows.
+        assumed: assumptions about facts that no file shows.
         collection: the collection; None to audit the tables of an earlier ingest.
         accepted: valid acceptances.
         expired: expired acceptances.
@@ -146,7 +145,7 @@ class AuditRequest:
 
     @property
     def simulation(self) -> SimulationOptions:
-        """Return the groups to simulate and the restrictions of the output."""
+        """Return the groups to simulate and the restrictions on the output."""
         asked = self.options
         return replace(
             simulation_options(self.settings),
@@ -213,8 +212,8 @@ def check_before_reading(
     """Return the valid and the expired acceptances, after early checks.
 
     Raises:
-        UsageError: jinja2 is missing, the file of accepted findings is invalid, or an output file
-            has no folder.
+        UsageError: jinja2 is missing, the file of accepted findings is invalid, or the folder of an
+            output file is missing.
         OutputExists: an output file already exists.
         InputRefused: `--previous` is not the result of an audit.
     """
@@ -259,12 +258,12 @@ def audit_record(folder: "OutputFolder") -> dict[str, Any]:
 
 
 def _rehearse(request: AuditRequest, backend: Backend) -> tuple[RowForecast, list[Count] | None]:
-    """Return how a run would judge its rows and what it would find, None if it would refuse
+    """Return how a run would judge its rows and what it would find, or None if it would refuse
     them.
     """
     previous = _previous(request, backend)
     say("auditing; nothing is written")
-    with ExitStack() as kept:  # releases the rows that Spark keeps until then
+    with ExitStack() as kept:  # releases the rows that Spark has kept
         if request.collection is None:
             inputs = _inputs(request, backend)
         else:
@@ -363,7 +362,7 @@ def _previous(request: AuditRequest, backend: Backend) -> PreviousAudit | None:
 
 
 def _losses(request: AuditRequest, backend: Backend) -> "tuple[LossRow, ...]":
-    """Return the worst single loss of each group in the plan that `--losses` names.
+    """Return the worst single loss for each group in the plan that `--losses` names.
 
     Raises:
         InputRefused: the folder is not the result of a plan, its losses do not match its record, or
@@ -475,7 +474,7 @@ def _write_gate_files(
     failing: "Sequence[FindingsRow]",
     exit_code: ExitCode,
 ) -> None:
-    """Write the files that change gates read."""
+    """Write the files read by change gates."""
     options, settings = request.options, request.settings.audit
     if options.junit is not None:
         fingerprints = {row["fingerprint"] for row in failing}

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 PAGE, METRICS, INGESTED, STATE, PRIVATE, CARRIED, GONE = BESIDE_TABLES["audit"]
 """`INGESTED` and `PRIVATE` are folders with the ingested tables; the latter is temporary and used
-if client ids must not remain. `CARRIED`, if it exists, has findings of earlier runs that this run
+if client ids must not be kept. `CARRIED`, if it exists, has findings of earlier runs that this run
 could not check; `GONE` has the fingerprints of findings that are gone.
 """
 WRITTEN = (*AUDITED_TABLES, *BESIDE_TABLES["audit"])
@@ -74,11 +74,12 @@ def audit_facts(
         rejected: how often each issue code occurs in the table `rejected`.
         exit_code: the job's exit code.
         seconds: how long the run took.
-        run_on: where it took place, `process` or `spark`.
-        changes: `audit.changes.Changes.listed` since the previous run; None if none was named.
+        run_on: where it ran, `process` or `spark`.
+        changes: `audit.changes.Changes.listed` since the previous run; None if no previous run was
+            named.
         not_seen: what was not checked, in one sentence per cluster.
         unknown: groups whose ownership is UNKNOWN: cluster, consumer_group, reason, settled_by.
-        files: the collection's files, as `_run.json` has them.
+        files: the collection's files, as in `_run.json`.
     """
     results = {
         **verdict,
@@ -184,12 +185,12 @@ def _items(findings: Sequence[FindingRow]) -> list[list[FindingRow]]:
 
 
 def not_read(rejected: Mapping[str, int]) -> str:
-    """Return what the audit leaves out of the input, and where to look it up."""
+    """Return which input the audit left out, and where it is listed."""
     return f"{terminal.by_code(rejected)}; files and lines are in the table rejected"
 
 
 def _changes(changes: "ListedChanges", *, several: bool) -> list[str]:
-    """Return how many findings have each state, and list them, except persistent ones.
+    """Return the number of findings in each state, and list all but persistent ones.
 
     ``several`` states that several clusters were audited, so each finding names its cluster.
     """
@@ -231,7 +232,7 @@ def _rule(finding: FindingRow) -> tuple[str, str]:
 
 
 def _findings(items: Sequence[Sequence[FindingRow]], several: bool) -> list[str]:
-    """Return a rule's findings, with a shared remedy only once.
+    """Return a rule's findings, stating a shared remedy only once.
 
     Consequences are listed below their cause.
 
@@ -284,7 +285,7 @@ def _severities(findings: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
 
 
 def _counts(counts: Mapping[str, int], causes: Mapping[str, int] | None = None) -> str:
-    """Return the counts in words, with the number of ``causes`` where it is lower."""
+    """Return the counts in words, with the number of ``causes`` if it is lower."""
     return ", ".join(
         f"{count:,} {name}{_causes((causes or {}).get(name, 0), count)}"
         for name, count in counts.items()

@@ -51,9 +51,7 @@ OPTIONS = {"recorded_scaling": "recorded"}
 
 
 def run(options: AutoscaleOptions) -> JobReport:
-    """Run the job and return its report; the exit code is 3 if a missed budget is to fail the
-    run.
-    """
+    """Run the job and return its report; exit code 3 if a missed budget should fail the run."""
     settings = settings_of(options)
     inputs = tables_of(options.input, options.input_format)
     stated = _stated(options)
@@ -130,7 +128,7 @@ def run(options: AutoscaleOptions) -> JobReport:
 
 
 def _stated(options: AutoscaleOptions) -> dict[str, str]:
-    """Return the locations of the existing tables beside the input."""
+    """Return the locations of the existing tables next to the input."""
     names = tuple(SCALING_INPUT_TABLES)
     found = tables_of(options.input, options.input_format, names, required=())
     for name in names:
@@ -143,7 +141,7 @@ def _stated(options: AutoscaleOptions) -> dict[str, str]:
 
 
 def _names(asked: Asked, scaled: Iterable[ScaledGroup]) -> list[str]:
-    """Return the names of the policies that are replayed in any of the groups."""
+    """Return the names of the policies replayed for any of the groups."""
     simulated = [each for each in scaled if each.reason is None]
     policies = [policy for each in simulated for policy in asked.policies_of(each)]
     return list(dict.fromkeys(policy.name for policy in (*asked.policies, *policies)))
@@ -289,7 +287,7 @@ def _assumptions(
 
 
 def _picture(points: Sequence[Row], summary: Sequence[Row]) -> dict[str, str]:
-    """Return lag and replicas over time as SVG, by the name of its file."""
+    """Return lag and replicas over time as SVG, keyed by file name."""
     group = points[0]["consumer_group"] if points else None
     chosen = [row["policy"] for row in summary if row["chosen"] and row["consumer_group"] == group]
     policy = chosen[0] if chosen else None
@@ -317,7 +315,7 @@ HEADER = (
 def _render(facts: Mapping[str, Any], options: AutoscaleOptions) -> str:
     """Return the summary as text: the policies of each group, with the chosen one marked.
 
-    Variations that another policy beats in pod hours and in late messages are left out.
+    Variations that another policy beats in both pod hours and late messages are left out.
     """
     given = {policy.name for policy in options.policies if policy.varies is None} | {RECORDED}
     took = terminal.took(facts)

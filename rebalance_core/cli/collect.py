@@ -52,7 +52,7 @@ name_servers = []   # e.g. ["namesrv-1"]
 
 
 def run(options: CollectOptions) -> JobReport:
-    """Run the job and return the report for stdout. Where something is missing it ends with 3."""
+    """Run the job and return the report for stdout. The exit code is 3 if anything is missing."""
     if options.init:
         return _init(options) if options.name_server is None else _init_sources(options)
     output = Path(options.output)
@@ -122,7 +122,7 @@ def evidence_of(state: str) -> "OpeningEvidence":
     """Return the state that an earlier run of `ingest` or `audit` left for the next one.
 
     Raises:
-        InputRefused: the run left no state, or the state is damaged or of another version.
+        InputRefused: the run left no state, or the state is damaged or has another version.
     """
     from rebalance_core.checks.opening_state import evidence_folder
     from rebalance_core.ingest.opening_evidence import OpeningEvidence

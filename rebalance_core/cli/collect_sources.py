@@ -36,8 +36,8 @@ class Server:
         cluster: empty for a name server.
         name: a broker's name, or the address of another server.
         host: its host; empty for this machine.
-        stated: the root of a broker's store, or a name server's key-value configuration file;
-            empty if it did not answer.
+        stated: the root of a broker's store, or a name server's key-value configuration file; empty
+            if the server did not answer.
     """
 
     kind: str

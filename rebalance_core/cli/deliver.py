@@ -47,7 +47,7 @@ class Delivery:
 
 
 def check_webhooks(owners: Owners) -> None:
-    """Raise `UsageError` unless each channel has a URL, and there is a channel."""
+    """Raise `UsageError` unless there is a channel and every channel has a URL."""
     if not owners.channels:
         raise UsageError("--deliver: the file of --owners has no [[channel]] table")
     for channel in owners.channels:
@@ -55,7 +55,7 @@ def check_webhooks(owners: Owners) -> None:
 
 
 def deliver(rows: RowsByTable, owners: Owners, folder: OutputFolder) -> list[Delivery]:
-    """Send its news to each channel, and record in the folder what it has received.
+    """Send each channel its news, and record in the folder what it has received.
 
     A failure is only a warning, since no later step depends on it.
 

@@ -13,8 +13,9 @@ from rebalance_core.model.errors import OutputExists, UsageError
 from rebalance_core.storage.store_answers import reason_of
 
 RECORDING = "nightly.zip"
-"""A RocketMQ 5.3.3 cluster in which eleven groups were deliberately configured well or badly;
-`scripts/bundle_recording.py` makes it from the tests' recording."""
+"""A recording of a RocketMQ 5.3.3 cluster with eleven groups, deliberately configured well or
+badly; `scripts/bundle_recording.py` makes it from the tests' recording.
+"""
 NEEDED = ("numpy", "pyarrow", "jinja2")
 """Packages of the extra ``process``."""
 COLLECTION, AUDIT, PLAN = "collection", "audit", "plan"

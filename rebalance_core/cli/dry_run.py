@@ -1,4 +1,4 @@
-"""The report of `--dry-run` of jobs that simulate groups."""
+"""The `--dry-run` report of jobs that simulate groups."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -31,8 +31,8 @@ def dry_run_report(
         forecast: how the run would judge its rows.
         written: the tables of its output.
         output: where they would be written.
-        facts: facts of this job only.
-        lines: lines of this job only, shown between inputs and outputs.
+        facts: facts specific to this job.
+        lines: lines specific to this job, shown between inputs and outputs.
     """
     report, written = RowReport(forecast), list(written)
     place = options.input

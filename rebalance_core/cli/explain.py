@@ -1,5 +1,5 @@
-"""The `explain` job: read a group's rows around an instant, derive the owner again and explain
-it.
+"""The `explain` job: read a group's rows around an instant, derive the owner again and explain the
+result.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class LedgerFolder:
 
     Raises:
         InputRefused: the folder has no result, a result of another version, no ledger, or tables
-            that do not match the record.
+            that differ from the record.
     """
 
     def __init__(self, location: str) -> None:
@@ -126,7 +126,7 @@ class LedgerFolder:
         return clusters[0]
 
     def around(self, cluster: str, group: str, queue: MessageQueue, at_ms: int) -> GroupRows:
-        """Read the rows of a queue up to the epoch of that instant, and of about two epochs before.
+        """Read the rows of a queue in the epoch at that instant and in about two epochs before.
 
         Raises:
             UsageError: the instant is outside the group's ledger, or the queue has no row at that
@@ -274,7 +274,7 @@ class LedgerFolder:
         return earlier_texts(shown_earlier(rows, clients, until), night_ms)
 
     def progress(self, cluster: str, group: str, queue: MessageQueue) -> QueueProgressRow | None:
-        """Return how far the group has read the queue; None in a ledger of `simulate`."""
+        """Return how far the group has read the queue, or None in a ledger of `simulate`."""
         if not self.has(QUEUE_PROGRESS.name):
             return None
         of_queue = _of_group(cluster, group)

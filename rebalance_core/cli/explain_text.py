@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 LONGEST_LIST = 40
 AROUND = 2
-"""How many entries are shown on either side of a relevant entry."""
+"""Number of entries shown on either side of a relevant entry."""
 
 
 def render_explanation(explanation: Explanation) -> str:
@@ -201,7 +201,7 @@ def _takers_line(sharing: Sharers) -> str:
 
 
 def _before_line(sharing: Sharers) -> str:
-    """Return which clients could take from it in the previous epoch."""
+    """Return the clients that could take from the queue in the previous epoch."""
     before = sharing.takers_before or ()
     if set(before) == {taker.client_id for taker in sharing.takers}:
         return "before: the same clients; the event did not change this queue"
@@ -211,7 +211,7 @@ def _before_line(sharing: Sharers) -> str:
 
 
 def _sharing_lines(sharing: Sharers, now: Lists) -> Iterator[str]:
-    """Yield the mode, the time since when it holds, and the topic's figures."""
+    """Yield the mode, the time since which it applies, and the topic's figures."""
     figures = sharing.figures
     since = f"since {utc_ms(sharing.since_ms)} (epoch {sharing.since_epoch})"
     yield f"How the topic is shared: {' and '.join(_modes(sharing))}, {since}"
@@ -229,7 +229,7 @@ def _sharing_lines(sharing: Sharers, now: Lists) -> Iterator[str]:
 
 
 def _receive_lines(wait: GroupWait) -> Iterator[str]:
-    """Yield how long messages of the broker wait for a receive."""
+    """Yield how long messages on the broker wait to be received."""
     calls = f"{_clients(wait.clients)} with one call at a time"
     if wait.topics > 1:
         calls += f" and {wait.topics} topics each"

@@ -101,9 +101,7 @@ def run(options: FidelityOptions) -> JobReport:
 
 
 def _refuse_own_fit(fit: Sequence[str], folder: OutputFolder, named: str) -> None:
-    """Raise `UsageError` if the futures are fitted to the same night with which they are
-    compared.
-    """
+    """Raise `UsageError` if the futures are fitted to the night that they are compared with."""
     for each in fit:
         place = ingested_folder(typed_place(each), f"--fit {each}", ())
         if realpath(place.url) == realpath(folder.url):

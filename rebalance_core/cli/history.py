@@ -106,7 +106,7 @@ def run(options: HistoryOptions) -> JobReport:
             )
         )
     results = _results(rows, left_out)
-    # comes after the record, because a delivery must not affect the history
+    # after the record, because a delivery must not affect the history
     results["deliveries"] = (
         facts_of(deliver(rows, owners, output.folder)) if options.deliver else None
     )
@@ -161,7 +161,7 @@ def _refuse_no_night(location: str, left_out: Sequence[str]) -> NoReturn:
 
 
 def _shown(text: str) -> str:
-    """Return a folder's name and the reason on one line, whatever the folder contains."""
+    """Return a folder's name and the reason on one line, whatever characters they contain."""
     return visible(text, LONGEST_REASON)
 
 

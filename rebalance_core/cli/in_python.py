@@ -49,7 +49,7 @@ _OF_THE_RUN = re.compile(r"; page in .*")
 
 
 class Tables(Mapping[str, pa.Table]):
-    """Arrow tables by name, also available as attributes, with a display for notebooks.
+    """Arrow tables by name, also available as attributes, with a rich display in notebooks.
 
     Args:
         tables: the tables, by name.
@@ -202,8 +202,7 @@ def sketch(
         cluster: the cluster's name.
 
     Raises:
-        UsageError: there are mistakes in the numbers of queues, all of which are listed, or no
-            member.
+        UsageError: numbers of queues are invalid (the message lists all), or there is no member.
 
     >>> from rebalance_core.process.simulate import simulate
     >>> drawn = sketch({"orders": {"broker-a": 8}}, 3)

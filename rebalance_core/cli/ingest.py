@@ -1,5 +1,5 @@
-"""The `ingest` job: list the collection, read it in the chosen runtime, record and summarise the
-run.
+"""The `ingest` job: list the collection, read it in the chosen runtime, then record and summarise
+the run.
 """
 
 from collections import Counter
@@ -87,8 +87,8 @@ def _results(
     rejected: Mapping[str, int],
     findings: Mapping[str, int],
 ) -> dict[str, Any]:
-    """Return the results of a run: the files with the share understood, and the rows of the
-    tables.
+    """Return the results of a run: the files with the shares understood, and the tables' row
+    counts.
     """
     lines = sum(file["lines"] for file in files)
     read = sum(file["understood"] for file in files)

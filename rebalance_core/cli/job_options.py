@@ -131,7 +131,7 @@ def refuse_empty_time(values: dict[str, Any], mistakes: list[str]) -> None:
 
 
 def ledger_tables(text: str) -> tuple[str, ...]:
-    """Read names of ledger tables. Raises ValueError for others."""
+    """Read names of ledger tables; raise ValueError for any others."""
     from rebalance_core.engine.options import SimulationOptions, chosen_tables
 
     names = tuple(name.strip() for name in text.split(",") if name.strip())
@@ -215,7 +215,7 @@ class SimulateOptions(RowOptions):
 
 
 def _of_range(name: str) -> Any:
-    """Return a reader of a fleet's number."""
+    """Return a reader for a number in a fleet's plan."""
 
     def read(text: str) -> int:
         low, high = _range(name)
@@ -636,7 +636,7 @@ class ExplainOptions(JobOptions):
 
     @classmethod
     def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
-        """Check that a queue or a client is named, and a queue's group."""
+        """Check that a queue, with its group, or a client is named."""
         wrong_queue = any(m.startswith("--queue") for m in mistakes)
         if not wrong_queue and (values["queue"] is None) == (values["client"] is None):
             mistakes.append("pass either --queue T/BROKER/ID or --client C")
@@ -668,7 +668,7 @@ class ReadOptions(JobOptions):
 
 
 def _days() -> Any:
-    """Return a reader of days."""
+    """Return a reader for days."""
     return whole(1, 10_000, "from 1 to 10,000")
 
 

@@ -1,7 +1,7 @@
 """The existing jobs and their command lines, which are parsed before anything heavy is imported.
 
-A new job is an entry here, a class in `job_options` or `planning_options`, and a module of its name
-with `run`. That module may import pyspark, which takes seconds and need not be installed for
+A new job is an entry here, a class in `job_options` or `planning_options`, and a module of the same
+name with `run`. That module may import pyspark, which takes seconds and need not be installed for
 `--help`.
 """
 
@@ -32,7 +32,7 @@ ingest.
 
 @dataclass(frozen=True)
 class JobReport:
-    """The results of a job for stdout, as text and as facts for JSON."""
+    """A job's results for stdout, as text and as facts for JSON."""
 
     text: str
     facts: Mapping[str, Any]
@@ -41,7 +41,7 @@ class JobReport:
 
 @contextmanager
 def _few_collections() -> Iterator[None]:
-    """Let Python collect cyclic garbage only after `OBJECTS_A_COLLECTION` new objects."""
+    """Make Python collect cyclic garbage only after `OBJECTS_A_COLLECTION` new objects."""
     before = gc.get_threshold()
     gc.set_threshold(OBJECTS_A_COLLECTION, *before[1:])
     try:
@@ -51,20 +51,20 @@ def _few_collections() -> Iterator[None]:
 
 
 class _NoPandas:
-    """A finder of modules that finds no pandas."""
+    """A module finder that hides pandas."""
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> None:
-        """Raise for pandas; leave every other module to the finders behind."""
+        """Raise for pandas; leave all other modules to later finders."""
         if name == "pandas":
             raise ModuleNotFoundError(name=name)
 
 
 def _module_of(job: str) -> ModuleType:
-    """Import a job's module, and let pyarrow find no pandas.
+    """Import a job's module, hiding pandas from pyarrow.
 
-    pyarrow looks for pandas once, at its first value, and imports it for a third of a second. If a
-    frame is asked for later, pyarrow imports it then.
+    pyarrow looks for pandas once, at its first value, and takes a third of a second to import it.
+    If a frame is requested later, pyarrow imports pandas then.
     """
     sys.meta_path.insert(0, _NoPandas)
     try:

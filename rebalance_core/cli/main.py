@@ -27,7 +27,7 @@ def main(job: str | None = None, argv: Sequence[str] | None = None) -> int:
 
     Args:
         job: name of the job, for the entry scripts; None reads it from `argv` (`rebalance JOB …`).
-        argv: the words after the program's name; None for those of the process.
+        argv: the words after the program's name; None for the process's own.
     """
     words = list(sys.argv[1:] if argv is None else argv)
     if job is not None:
@@ -68,7 +68,7 @@ def _json(facts: Mapping[str, Any]) -> str:
 
 
 def _writable(text: str) -> str:
-    """Return the text, with characters that stdout's encoding lacks escaped."""
+    """Return the text, escaping characters that stdout's encoding lacks."""
     encoding = sys.stdout.encoding or "utf-8"
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
@@ -149,7 +149,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _say_last_words_of_spark(lines: Sequence[str]) -> None:
-    """Print the output withheld from the terminal, which may be the only clue to why a JVM died."""
+    """Print the output hidden from the terminal, which may be the only clue to why a JVM died."""
     if lines:
         terminal.say("Spark and its JVM last printed:")
         terminal.print_on_stderr(terminal.joined(f"  {line.expandtabs()}" for line in lines))

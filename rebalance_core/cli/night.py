@@ -51,7 +51,7 @@ class Afterwards:
 
 
 def run(options: NightOptions) -> JobReport:
-    """Run the job and return the report for stdout. It ends as the audit ends."""
+    """Run the job and return the report for stdout. The exit code is the audit's."""
     folders = NightFolders(local_path(options.runs))
     _check_before_collecting(options)
     if options.dry_run:
@@ -90,7 +90,7 @@ def _audit_options(
     previous: Night | None = None,
     state: str | None = None,
 ) -> AuditOptions:
-    """Return the options of the night's audit; without a night, leave out those that depend on its
+    """Return the options for the night's audit; without a night, leave out those that depend on its
     folders.
     """
     collected = "" if night is None else str(night.collection)
@@ -113,7 +113,7 @@ def _history_options(options: NightOptions, folders: NightFolders) -> HistoryOpt
         runs=str(folders.nights),
         output=str(folders.history),
         overwrite=True,
-        break_lock=True,  # the lock is of a run that died, since this run owns the folder
+        break_lock=True,  # the lock belongs to a run that died, since this run owns the folder
     )
 
 
@@ -140,8 +140,8 @@ def _is_redacted(options: NightOptions) -> bool:
 
 
 def _shared(kind: type[Options], options: NightOptions, **others: Any) -> Options:
-    """Return the options of another job, with the values of the options of `night` that have the
-    same names.
+    """Return the options of another job, taking values from the options of `night` with the same
+    names.
     """
     own = {field.name for field in fields(options)}
     values = {f.name: getattr(options, f.name) for f in fields(kind) if f.name in own}
@@ -149,7 +149,7 @@ def _shared(kind: type[Options], options: NightOptions, **others: Any) -> Option
 
 
 def _finish_died(night: Night) -> None:
-    """Close a night whose process died, which counts if its audit had finished."""
+    """Close a night whose process died; it counts if its audit had finished."""
     if night.has_verdict():
         night.written(STATUS_OK)
         say(f"the night {night.name} ended after it reached a verdict, so it counts")
@@ -163,7 +163,7 @@ def _finish_died(night: Night) -> None:
 
 
 def _cluster(options: NightOptions) -> str:
-    """Return the cluster that is audited."""
+    """Return the audited cluster."""
     if options.collection is None:
         return options.cluster
     return read_settings(local_path(options.collection)).cluster

@@ -1,7 +1,7 @@
 """Declares options once, as fields of a dataclass with metavar, help, reader and group.
 
-For argparse, no option is required and all are text: `read` checks all values and reports all
-mistakes at once. The module imports no optional package.
+To argparse, all options are optional text: `read` checks all values and reports all mistakes at
+once. The module imports no optional package.
 """
 
 import argparse
@@ -20,8 +20,8 @@ LAST_MS = 2**63 - 1  # the largest BIGINT
 PATHS = ("DIR", "FILE", "PATH")
 """Metavars of options that name files and folders."""
 
-# TopicValidator.isTopicOrGroupIllegal (5.x), VALID_PATTERN_STR (4.9): valid characters of a group's
-# name.
+# TopicValidator.isTopicOrGroupIllegal (5.x), VALID_PATTERN_STR (4.9): valid characters in group
+# names.
 _NO_GROUP_PATTERN = re.compile(r"[^%|a-zA-Z0-9_\-*?]")
 
 _DATABASE = re.compile(r"[\w-]+(\.[\w-]+)*")
@@ -71,7 +71,7 @@ def option(
         name: the option's name if it differs from the field's.
         required: whether a run needs it.
         many: whether it may be repeated.
-        listed: False for an old spelling, or an option that this job accepts but ignores.
+        listed: False for an old spelling or an option that this job accepts but ignores.
     """
     declared = Option(
         metavar=metavar,
@@ -115,7 +115,7 @@ def number(text: str) -> int | None:
 
 
 def whole(least: int, most: int, valid: str) -> Callable[[str], int]:
-    """Return a reader of integers in a range, which ``valid`` describes."""
+    """Return a reader for integers in a range, which ``valid`` describes."""
 
     def read(text: str) -> int:
         value = number(text)
@@ -196,7 +196,7 @@ def database_name(text: str) -> str:
 
 
 def mounted_folder(text: str) -> str:
-    """Read a folder of this machine."""
+    """Read a folder on this machine."""
     from rebalance_core.contracts.paths import is_local
 
     if not is_local(text):
@@ -215,7 +215,7 @@ def spark_master(text: str) -> str:
 
 
 BAD_ROWS, EVERY_JOB = _LAST = ("bad rows", "options of every job")
-"""The headings that follow those of the job, in order."""
+"""The headings that follow the job's own, in order."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Draws the pictures that a job writes next to its tables."""
+"""Draws the figures that a job writes next to its tables."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ from rebalance_core.cli.terminal import missing_package, warn
 
 
 def picture(name: str, draw: Callable[[], str]) -> dict[str, str]:
-    """Return a picture keyed by its file name; without matplotlib, warn and return an empty dict.
+    """Return a figure keyed by its file name; without matplotlib, warn and return an empty dict.
 
     Args:
         name: the file name.

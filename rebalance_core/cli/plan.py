@@ -193,7 +193,7 @@ HEADER = (
 def run_searched(
     options: PlanOptions, backend: Backend, config: PlanConfig, inputs: Mapping[str, str]
 ) -> JobReport:
-    """Search, write and report the result; the exit code is 3 if a missed budget is to fail the
+    """Search, write and report the result; the exit code is 3 if a missed budget should fail the
     run.
     """
     with backend.running(SEARCH_WRITTEN) as output:
@@ -264,7 +264,7 @@ SHOWN_DECISIONS = 100
 
 
 def render_decisions(facts: Mapping[str, Any]) -> str:
-    """Return the summary as text: the plan of each group, with those that miss a budget first."""
+    """Return the summary as text: the plan for each group, those that miss a budget first."""
     decisions = facts["decisions"]
     lines = [
         f"Rollouts in {facts['output']}: {len(decisions):,} groups, {facts['plans']:,} plans "
@@ -302,7 +302,7 @@ def _decision_cells(row: Mapping[str, Any]) -> list[str]:
 
 
 def _picture(searched: Searched) -> dict[str, str]:
-    """Return the picture of the front as SVG, keyed by its file name."""
+    """Return the figure of the front as SVG, keyed by its file name."""
     plans = searched.rollouts.plans
     ids = plans[searched.chosen].plan_id, plans[DEFAULT_PLAN].plan_id
     return picture(

@@ -42,7 +42,7 @@ LEAGUE_HEADER = (
 
 
 TIMED_HEADER = ("until changes settle", "orphan s", "double s", "read again", "settled after")
-"""The headings of means over the simulated futures."""
+"""The headings for means over the simulated futures."""
 SHARED_HEADER = (
     "shared queues",
     "queues",
@@ -117,7 +117,7 @@ def plan_facts(
 def _start_up(
     rows: Sequence[Mapping[str, Any]], clock: ClockOptions | None
 ) -> dict[str, Any] | None:
-    """Return the longest ``start()`` of a plan and its basis, or None if nothing is simulated over
+    """Return the longest ``start()`` in a plan and its basis, or None if nothing is simulated over
     time.
     """
     timed = [row for row in rows if row["start_up_ms_p50"] is not None]
@@ -222,7 +222,7 @@ SHOWN_LOSSES = 40
 
 
 def _worst_losses(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield each group's worst loss, the worst-affected group first."""
+    """Yield each group's worst loss, worst-affected group first."""
     if not rows:
         return
     ordered = sorted(rows, key=suffering)

@@ -38,7 +38,7 @@ FIRST_SEED = "number of the first seed; default 0"
 
 
 def _day_at_most(text: str) -> int:
-    """Read milliseconds of a duration."""
+    """Read a duration as milliseconds."""
     from rebalance_core.model.times import DAY_MS, read_duration
 
     value = read_duration(text)
@@ -230,13 +230,13 @@ class PlanOptions(RecordedOptions):
 
 
 SEEDS, HANDOVER_SEEDS = 1_000, 10
-"""The defaults; with them, ten futures lie beyond p99, and ten can be examined individually."""
+"""The defaults: ten futures lie beyond p99, and ten can be examined individually."""
 PHASES = ("log", "random")
 LAST_LATE_MS = 24 * 3_600_000
 
 
 def _late(text: str) -> tuple[float, int]:
-    """Read the share of clients that learn of routes late, and their delay."""
+    """Read the share of clients that learn about routes late, and their delay."""
     part, colon, ms = text.partition(":")
     late_ms = options.number(ms)
     if not colon or late_ms is None or not 0 <= late_ms <= LAST_LATE_MS:
@@ -344,7 +344,7 @@ class PropagateOptions(RecordedOptions):
 
 
 FIDELITY_SEEDS = 200
-"""The default; with it, one in a hundred observed times lies outside all futures."""
+"""The default, with which one in a hundred observed times lies outside all futures."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -398,7 +398,7 @@ def _growth(text: str) -> float:
 
 
 def _threads(where: str = "") -> Any:
-    """Declare ``--threads``; ``where`` states for what they count."""
+    """Declare ``--threads``; ``where`` states what they apply to."""
     return option(
         "N",
         f"messages that a member processes concurrently{where}; default 20",

@@ -29,7 +29,7 @@ READ = {
     "cluster_events": INPUT_TABLES["cluster_events"],
 }
 PRODUCERS_IN_PROCESS = 10_000
-"""Models with more producers, which take minutes of CPU time, run on Spark."""
+"""Models with more producers than this, which take minutes of CPU time, run on Spark."""
 
 
 def run(options: ProducersOptions) -> JobReport:

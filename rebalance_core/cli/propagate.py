@@ -153,7 +153,7 @@ def _render(facts: Row) -> str:
 
 
 def _basis(facts: Row) -> Iterator[str]:
-    """Yield how long a start takes, the basis of this, and what no recording covers."""
+    """Yield how long a start takes, the basis for this, and what no recording covers."""
     texts = []
     start = facts["start_up"]
     if start is not None:
@@ -285,7 +285,7 @@ MOST_ADVICE = 4
 
 
 def advice_on(causes: Iterable[str]) -> dict[str, list[str]]:
-    """Return the advice for causes in their order, each with its event types."""
+    """Return the advice for causes in order, each with its event types."""
     advice: dict[str, list[str]] = {}
     for cause in causes:
         kind = next((kind for kind in cause.split(CAUSES_JOINED_BY) if kind in ADVICE), None)

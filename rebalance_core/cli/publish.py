@@ -16,7 +16,7 @@ from rebalance_core.storage.run_folder import Folder, counted_rows, read_run
 
 def run(options: PublishOptions) -> JobReport:
     """Run the job and return the report for stdout."""
-    settings_of(options)  # refuses an invalid one, like every job
+    settings_of(options)  # refuses invalid settings, like every job
     if options.run is None:
         return _removed(options)
     from rebalance_core.spark import catalogs, sources

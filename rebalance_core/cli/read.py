@@ -66,7 +66,7 @@ LARGEST_PASTE = 4 * 1024**2
 """The largest file, in bytes, that is searched for more than one answer."""
 GROUPS_SHOWN, QUEUES_SHOWN, FINDINGS_SHOWN, BROKERS_SHOWN = 3, 8, 5, 12
 COMMITTING_SHOWN = 12
-"""The number of groups whose commits are printed if a file has more than `GROUPS_SHOWN`."""
+"""Number of groups whose commits are printed if a file has more than `GROUPS_SHOWN`."""
 _KINDS = {
     BROKER_LOG: "a broker's log",
     LOCK_LOG: "a broker's lock.log",
@@ -176,7 +176,7 @@ def _read(
 
 @contextmanager
 def _opened(name: str) -> Iterator[list[tuple[str, Path]]]:
-    """Yield each answer's label and path.
+    """Yield the label and path of each answer.
 
     The path is a copy if the answer comes from standard input, the file has several answers, or
     they are quoted.
@@ -203,7 +203,8 @@ def _opened(name: str) -> Iterator[list[tuple[str, Path]]]:
 
 
 def _parts(path: Path) -> list[str]:
-    """Return the answers in a file that is to be read from copies; empty: it is one as it stands.
+    """Return the answers in a file that must be read from copies; empty if the file itself is one
+    answer.
 
     Unreadable and compressed files are left alone.
     """
@@ -304,7 +305,9 @@ def _lines(pasted: PastedFile, shown: FileShown, shown_as: str) -> list[str]:
 
 
 def _unknown_times(pasted: PastedFile) -> dict[str, str]:
-    """Return what replaces the time at which an answer was written here, if nothing dates it."""
+    """Return the replacement for the time at which an answer was written here, if nothing dates
+    it.
+    """
     if not pasted.undated:
         return {}
     written = utc(pasted.file.written_ms)

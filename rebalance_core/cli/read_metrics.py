@@ -19,7 +19,7 @@ from rebalance_core.planning.autoscale.recorded_load import RecordedLoad, known_
 from rebalance_core.process.read_metrics import WRITTEN, Meant, read_metrics, write_metrics
 
 _SHOWN = 10
-"""How many periods without a rate the text lists; ``--json`` has all."""
+"""Number of periods without a rate that the text lists; ``--json`` has all."""
 
 
 def run(options: ReadMetricsOptions) -> JobReport:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rebalance_core.ingest.assumptions import Assumptions
 
 
-# Every key of a configuration file is a field of its section, with its type, its range and a
+# Every key in a configuration file is a field of its section, with a type, a range and a
 # description of the valid values.
 @dataclass(frozen=True)
 class SettingKey:
@@ -68,7 +68,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class GenerateSettings:
-    """Seldom-used settings of a synthetic fleet; see `FleetPlan`."""
+    """Rarely used settings for a synthetic fleet; see `FleetPlan`."""
 
     start_ms: int = _of_fleet("start_ms")
     groups_per_cluster: int = _of_fleet("groups_per_cluster")
@@ -91,7 +91,7 @@ class SummarySettings:
 
 @dataclass(frozen=True)
 class AssumeSettings:
-    """Assumptions of `ingest` where the collection has no evidence."""
+    """Assumptions that `ingest` makes where the collection has no evidence."""
 
     strategy: str = _key("a strategy text, e.g. AVG")
     consume_from_where: str = _one_of(
@@ -104,7 +104,7 @@ class AssumeSettings:
 
 @dataclass(frozen=True)
 class AuditSettings:
-    """Settings for the judgement of `audit` and the links on its page.
+    """Settings for how `audit` judges and for the links on its page.
 
     If ``max_age_hours`` is None, the collection may have any age; if ``rules_url`` is None, the
     page has no links.
@@ -166,8 +166,7 @@ SETTING_KEYS = {
     for field in fields(section)
     if "key" in field.metadata
 }
-"""The fields by dotted path, as in `--set`; a field with a default may be missing from all
-sources.
+"""The fields by dotted path, as in `--set`; a field with a default may be absent from all sources.
 """
 PLUGIN_FORM = "module:attribute, e.g. acme.rebalance:Grey"
 """The form of values in the sections of `PLUGIN_KINDS`, whose keys are names of plugins."""
@@ -291,7 +290,7 @@ def flatten(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
     for name, value in table.items():
         path = prefix + name
         if isinstance(value, dict) and path not in SETTING_KEYS:
-            # An unknown section is one mistake, not one for each of its keys.
+            # An unknown section is one mistake, not one per key.
             if path in SECTIONS or path.partition(".")[0] in PLUGIN_KINDS:
                 yield from flatten(value, path + ".")
             else:
@@ -377,9 +376,7 @@ def assumptions(settings: Settings) -> "Assumptions":
 
 
 def simulation_options(settings: Settings) -> SimulationOptions:
-    """Return the options that simulate all groups over the whole time under their own
-    strategies.
-    """
+    """Return the options to simulate all groups over all time under their own strategies."""
     return SimulationOptions(
         include_retry_topics=settings.include_retry_topics,
         max_queue_nums=settings.limits.max_queue_nums,

@@ -159,7 +159,7 @@ def summary_facts(
         rejected: bad rows per issue code.
         rows: rows per output table.
         seconds: how long the run took.
-        run_on: where it took place, `process` or `spark`.
+        run_on: where it ran, `process` or `spark`.
     """
     results = {
         **ledger,
@@ -173,7 +173,7 @@ def summary_facts(
 def render_summary(facts: Mapping[str, Any]) -> str:
     """Return the summary as text: totals, then the worst groups and their problems.
 
-    Orphaned and shared queues are those of each group's last epoch, its current state.
+    Orphaned and shared queues are counted in each group's last epoch, its current state.
     """
     counts = {
         "groups": facts["groups"],

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from rebalance_core.ingest.file_record import FileOutcome
 
 
-# Hints for missing packages: the wheel has no dependencies, so that it replaces none on a cluster.
+# Hints for missing packages: the wheel has no dependencies, so that it replaces no package on a
+# cluster.
 _EXTRAS = {
     "numpy": "process",
     "pyarrow": "process",
@@ -59,7 +60,7 @@ def missing_package(error: BaseException) -> str | None:
 
 
 class ExitCode(IntEnum):
-    """The pinned exit codes, and those of the two signals."""
+    """The stable exit codes, and those for the two signals."""
 
     OK = 0
     BUG = 1
@@ -137,7 +138,7 @@ def discard(stream: TextIO) -> None:
 
 
 def start_up_text(start: Mapping[str, Any]) -> str:
-    """Return how long ``start()`` takes in words, from ``brokers``, ``median_ms`` and ``basis``."""
+    """Return in words how long ``start()`` takes, from ``brokers``, ``median_ms`` and ``basis``."""
     brokers = counted(start["brokers"], "broker")
     return (
         f"start() takes about {start['median_ms'] / 1_000:,.1f} s with {brokers} "
@@ -146,12 +147,12 @@ def start_up_text(start: Mapping[str, Any]) -> str:
 
 
 def joined(lines: Iterable[str]) -> str:
-    """Join the lines into text in which no name can hide, move the cursor or begin a line."""
+    """Join the lines into text in which no name can hide, move the cursor or start a line."""
     return "\n".join(visible(line, longest=None) for line in lines)
 
 
 def visible_lines(text: str) -> str:
-    """Return the text with all invisible characters except line ends escaped."""
+    """Return the text with all invisible characters except line breaks escaped."""
     return joined(text.split("\n"))
 
 
@@ -161,7 +162,7 @@ def warn(text: str) -> None:
 
 
 def warn_of_nothing(restrictions: Mapping[str, object]) -> None:
-    """Warn which options left no group in the output; do nothing if no option was given.
+    """Warn about the options that left no group in the output; do nothing if no option was given.
 
     Args:
         restrictions: the value of each option, or None if it was not given.
@@ -186,8 +187,8 @@ class ProgressLine:
     """Shows how many items are done, and which one is in progress.
 
     Attributes:
-        what: The things, e.g. ``groups``.
-        terminal: A person watches.
+        what: The items, e.g. ``groups``.
+        terminal: Whether a person is watching.
     """
 
     what: str
@@ -203,8 +204,8 @@ class ProgressLine:
 
         Args:
             done: Number of finished items.
-            total: Number of all items.
-            begun: The item that has begun; None: unknown.
+            total: Total number of items.
+            begun: The item that has begun; None if unknown.
         """
         with self._lock:
             if self._reported is None or self._reported[2] != begun:
@@ -213,7 +214,7 @@ class ProgressLine:
         self.show()
 
     def show(self) -> None:
-        """Print the last progress, if it is time to."""
+        """Print the latest progress if it is due."""
         with self._lock:
             now = time.monotonic()
             pause = _TERMINAL_SECONDS if self.terminal else _LOG_SECONDS
@@ -280,7 +281,7 @@ def result_facts(
         output: where the result is.
         results: the job's own figures.
         seconds: how long the run took.
-        run_on: where it took place.
+        run_on: where it ran.
         exit_code: the job's exit code.
     """
     return {
@@ -299,7 +300,7 @@ def file_facts(files: Iterable[FileOutcome]) -> dict[str, Any]:
     file.
 
     Args:
-        files: as in `_run.json`; none where tables were read.
+        files: as in `_run.json`; empty if tables were read.
     """
     table = [
         {"name": f["name"], "kind": f["kind"], "status": f["status"], "reason": f["reason"]}
@@ -311,7 +312,7 @@ def file_facts(files: Iterable[FileOutcome]) -> dict[str, Any]:
 
 
 def took(facts: Mapping[str, Any]) -> str:
-    """Return how long a run took, and where it took place.
+    """Return how long a run took, and where it ran.
 
     >>> took({"seconds": 0.234, "run_on": "process"}), took({"seconds": 51.4, "run_on": "spark"})
     ('0.2 s in process', '51 s on Spark')
@@ -362,7 +363,7 @@ def table(
     Args:
         header: the header of the columns.
         rows: their cells.
-        text: which columns are text; -1 is the last.
+        text: the text columns by index; -1 for the last.
     """
     lines = [header, *rows]
     left = {column % len(header) for column in text}
@@ -376,13 +377,13 @@ def table(
 
 
 def rejected_rows(rejected: Mapping[str, int]) -> list[str]:
-    """Return the unused rows by code; no line if there are none."""
+    """Return the unused rows by code; no lines if there are none."""
     lines = [f"  {code:<20} {times:,}" for code, times in rejected.items()]
     return ["", "Rejected rows", *lines] if lines else []
 
 
 def output_lines(output: str, tables: Sequence[str]) -> list[str]:
-    """Return lines on the tables that a run would write, and where."""
+    """Return lines about the tables that a run would write, and where."""
     return ["", f"output  {output}", f"  {', '.join(tables)}"]
 
 
@@ -394,7 +395,7 @@ class RowReport:
 
     @property
     def exit_code(self) -> int:
-        """The code that the run would end with for its rows."""
+        """The exit code of a run with these rows."""
         refusal = self.forecast.refusal
         return ExitCode.OK if refusal is None else refusal.exit_code
 

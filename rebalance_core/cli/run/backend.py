@@ -17,20 +17,20 @@ def run_on_of(
     places: Iterable[str | None],
     others: Iterable[str | None] = (),
 ) -> str:
-    """Return `PROCESS` or `SPARK`, by the rule of ``auto`` if neither is chosen.
+    """Return `PROCESS` or `SPARK`, by the rule for ``auto`` if neither is chosen.
 
-    Spark: under spark-submit, with --master or SPARK_REMOTE, for tables of a catalog, where an
-    input is not local or the output is not reached without Spark, or the input is larger than
+    Spark is used under spark-submit, with --master or SPARK_REMOTE, for tables in a catalog, if an
+    input is not local or only Spark can reach the output, or if the input is larger than
     ``limits.process_bytes``.
 
     Args:
         options: the run's options; its ``run_on`` and ``master``.
         settings: the run's settings.
-        places: paths and URIs of the inputs; None is none.
-        others: what else a process must reach, of any size: the output.
+        places: paths and URIs of the inputs; None stands for no input.
+        others: other places that a process must reach, regardless of size, such as the output.
 
     Raises:
-        UsageError: --run-on process, and something is not reached; an address is wrong.
+        UsageError: a place cannot be reached with --run-on process, or an address is wrong.
     """
     inputs = [place for place in places if place is not None]
     named = [*inputs, *(place for place in others if place is not None)]
@@ -65,7 +65,7 @@ def backend_of(
         job: its name.
         options: the run's options.
         settings: the run's settings.
-        places: paths and URIs of the inputs, as `run_on_of` takes them.
+        places: paths and URIs of the inputs, as for `run_on_of`.
         others: further places that a process must reach, besides the output.
         large: whether the work is too large for a process under ``auto``, regardless of the input
             size.

@@ -1,4 +1,4 @@
-"""``--fit``: the latencies of earlier runs, of ``ingest``, ``audit`` or ``night``."""
+"""``--fit``: the latencies of earlier ``ingest``, ``audit`` or ``night`` runs."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ if TYPE_CHECKING:
     from rebalance_core.timing.fit import Fit
 
 INGESTED = "ingested"
-"""The folder in an audit that has the tables of its collection."""
+"""The folder in an audit's output with the tables of its collection."""
 _READ = ("kind", "ms")
 
 
 def read_fit(backend: Backend, locations: Sequence[str]) -> Fit | None:
-    """Return the delays of the runs in some folders; None without a folder.
+    """Return the delays of the runs in some folders, or None without folders.
 
     Raises:
-        InputRefused: a folder cannot be read, has no ``latencies``, or others than its run wrote.
+        InputRefused: a folder cannot be read, or its ``latencies`` are missing or have changed
+            since its run.
     """
     if not locations:
         return None
@@ -49,15 +50,15 @@ def latency_rows(backend: Backend, location: str) -> list[dict[str, Any]]:
 
 
 def ingested_folder(folder: OutputFolder, option: str, tables: Sequence[str]) -> OutputFolder:
-    """Return the folder in which a run of `ingest`, `audit` or `night` has what files state.
+    """Return the folder with the facts from files in an `ingest`, `audit` or `night` run.
 
     Args:
         folder: the output of the run.
-        option: which named it, for the message.
-        tables: that it must have, as its run wrote them.
+        option: the option that named it, for the message.
+        tables: the tables that it must have, unchanged since its run.
 
     Raises:
-        InputRefused: it has not, or not so.
+        InputRefused: a table is missing or has changed.
     """
     if NIGHT_RECORD in folder.names():
         folder /= AUDIT_FOLDER
@@ -75,7 +76,7 @@ def ingested_folder(folder: OutputFolder, option: str, tables: Sequence[str]) ->
 def observed_rows(
     backend: Backend, folder: OutputFolder, table: str, columns: Sequence[str] | None = None
 ) -> list[dict[str, Any]]:
-    """Return the rows of a table that a run wrote; all columns unless some are named."""
+    """Return the rows of a table that a run wrote, with all columns unless some are named."""
     read = backend.runtime.reader(backend.location(folder.url))
     return list(read(table, None, columns).to_pylist())
 

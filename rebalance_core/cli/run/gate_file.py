@@ -1,4 +1,4 @@
-"""Files that change gates read: whether a run may write one, before the run."""
+"""Files read by change gates: checks before a run whether it may write one."""
 
 import os
 from pathlib import Path

@@ -1,7 +1,7 @@
 """A run in this process: the output folder, the lock, inputs, and how jobs are called.
 
-A job asks `backend_of` and then does the same in both places: it reserves the output, reads, calls
-a service with the runtime of the place, and records the result.
+A job calls `backend_of` and then does the same in both places: it reserves the output, reads the
+input, calls a service with the place's runtime, and records the result.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ class Backend:
 
     @property
     def session(self) -> Any:
-        """Session of Spark; None in-process."""
+        """The Spark session; None in-process."""
         return None
 
     @property
     def runtime(self) -> Runtime:
-        """The place, as services take it."""
+        """The place in the form that services take."""
         from rebalance_core.process.runtime import HERE
 
         return HERE
@@ -79,7 +79,7 @@ class Backend:
         Args:
             service: a function of `process` that takes a runtime.
             arguments: the service's arguments.
-            of: the unit of its progress, e.g. ``groups``; None: it reports none.
+            of: the unit of its progress, e.g. ``groups``; None if it reports no progress.
             keywords: the service's keywords.
         """
         if of is None:
@@ -106,7 +106,7 @@ class Backend:
         """Return the input tables.
 
         Args:
-            inputs: place by table; empty: the tables in the remote folder that --input names.
+            inputs: place by table; empty for the tables in the remote folder that --input names.
         """
         from rebalance_core.checks.input_tables import read_input_tables
 
@@ -118,7 +118,7 @@ class Backend:
 
         Args:
             inputs: as in `input_tables`.
-            state: the folder of the run; None: there is none.
+            state: the folder of the run, or None.
         """
         from rebalance_core.checks.opening_state import state_folder
 
@@ -136,7 +136,7 @@ class Backend:
         """Return the collection at a place that an option names.
 
         Raises:
-            InputRefused: as of `open_collection`.
+            InputRefused: as for `open_collection`.
         """
         from rebalance_core.ingest.collection import open_collection
 
@@ -147,7 +147,7 @@ class Backend:
 
         Args:
             collection: the collection of this run.
-            state: the folder of that run; None: there is none.
+            state: the folder of that run, or None.
         """
         from rebalance_core.checks.opening_state import evidence_folder
         from rebalance_core.ingest.opening_evidence import OpeningEvidence, with_opening
@@ -160,7 +160,9 @@ class Backend:
         return with_opening(collection, OpeningEvidence.read(folder, state, files))
 
     def audit_inputs(self, folder: Any, *, ingested: bool = False) -> InputsOfAudit:
-        """Return the tables of an audit in a folder; tables that this run ingested have more."""
+        """Return the tables of an audit in a folder, including extra ones if this run ingested
+        them.
+        """
         from rebalance_core.process.audit import read_ingested, read_inputs
 
         return read_ingested(folder) if ingested else read_inputs(folder)
@@ -168,13 +170,13 @@ class Backend:
     def unwritten_inputs(
         self, collection: Collection, assumed: Assumptions, kept: ExitStack
     ) -> InputsOfAudit:
-        """Return the tables of a collection, not written; ``kept`` releases them at the end."""
+        """Return the unwritten tables of a collection; ``kept`` releases them at the end."""
         from rebalance_core.process.audit import unwritten_inputs
 
         return unwritten_inputs(collection, assumed)
 
     def records(self, inputs: Mapping[str, str]) -> list[InputRecord]:
-        """Return fingerprints of the inputs, for the record of the run."""
+        """Return fingerprints of the inputs, for the run's record."""
         return [fingerprint(table, path, self.session) for table, path in self._all(inputs).items()]
 
     def _all(self, inputs: Mapping[str, str]) -> Mapping[str, str]:
@@ -195,7 +197,7 @@ class Backend:
             yield run
 
     def _check_unlocked(self, folder: OutputFolder) -> None:
-        """Raise `model.errors.OutputExists` if a run could not have the folder now."""
+        """Raise `model.errors.OutputExists` if a run could not lock the folder now."""
         options = self.options
         refuse_own_input(folder, options)
         with output_run.output_errors(folder.url):

@@ -19,10 +19,10 @@ def ingest_outcome(
 
     Args:
         place: the collection's path as typed.
-        state: the earlier run that it continues; None: none.
+        state: the earlier run that it continues, or None.
         collection: the collection that was read.
         written: the result.
-        session: the Spark session, for a state that only Spark reaches; None: in-process.
+        session: the Spark session, for a state that only Spark can reach; None in-process.
     """
     files = understood(collection, written.stats)
     lines = sum(file["lines"] for file in files)
@@ -39,7 +39,7 @@ def ingest_outcome(
 
 
 def reading_line(place: str, state: str | None, collection: Collection) -> str:
-    """Return the line of progress that announces the reading."""
+    """Return the progress line that announces the reading."""
     text = f"reading {counted(len(collection.own_files), 'file')} of {without_user(place)}"
     if state is None:
         return text
@@ -48,7 +48,9 @@ def reading_line(place: str, state: str | None, collection: Collection) -> str:
 
 
 def _origin(collection: Collection, written: IngestWritten) -> Origin:
-    """Return the origin of a run that writes what it reads: its rows' digests, and their period."""
+    """Return the origin of a run that writes what it reads: the digests of its rows, and their
+    period.
+    """
     digests = {name: table.digest for name, table in written.tables.items() if table.rows}
     first, last = written.counts.event_ms or (None, None)
     return Origin(digests, (collection.settings.cluster,), first, last)

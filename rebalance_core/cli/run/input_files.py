@@ -1,4 +1,4 @@
-"""The inputs of a run as files: found before Spark starts, and fingerprinted for the record."""
+"""The input files of a run: located before Spark starts, and fingerprinted for the record."""
 
 import hashlib
 import os
@@ -17,12 +17,13 @@ from rebalance_core.model.errors import InputRefused, did_you_mean
 from rebalance_core.storage.place import is_direct, is_reachable, place_of
 from rebalance_core.storage.run_folder import refuse_changed
 
-WHOLE_CONTENT_UP_TO = 4 * 1024**3  # bytes; beyond it, reading twice costs more than it shows
+WHOLE_CONTENT_UP_TO = 4 * 1024**3  # bytes; beyond this, reading twice costs more than it is worth
 _REQUIRED = tuple(name for name, table in INPUT_TABLES.items() if table.required)
-_HEAD = 16  # bytes; no codec's mark is longer
+_HEAD = 16  # bytes; no codec's magic number is longer
 BYTES_OF_PARQUET_ROW = 128
-"""The weight of a Parquet row: a process needs four times its memory, however few bytes it has in
-the file (4,000,000 commits: 344 kB, 1.7 GiB)."""
+"""The weight of a Parquet row: a process needs four times this in memory, however few bytes the row
+has in the file (4,000,000 commits: 344 kB, 1.7 GiB).
+"""
 
 
 def tables_in(
@@ -36,12 +37,12 @@ def tables_in(
     Args:
         folder: a local folder.
         input_format: as the operator names it.
-        tables: those that are read; other files do not matter.
-        required: those without which there is no input.
+        tables: the tables to read; other files do not matter.
+        required: the tables without which there is no input.
 
     Raises:
-        InputRefused: no such folder, a table twice, the required one missing, one that is not as
-            the folder's record has it, or one that `check_readable` refuses.
+        InputRefused: the folder does not exist, or a table appears twice, is required but missing,
+            differs from the folder's record, or is refused by `check_readable`.
     """
     paths.refuse_no_folder("--input", folder)
     tables = tuple(tables)
@@ -73,10 +74,11 @@ def tables_of(
     tables: Iterable[str] = tuple(INPUT_TABLES),
     required: Iterable[str] = _REQUIRED,
 ) -> dict[str, str]:
-    """Return path by table of a local folder; empty for reader-listed folders or without one.
+    """Return the path by table in a local folder; empty for folders listed by the reader, or
+    without one.
 
     Raises:
-        InputRefused: as `tables_in`.
+        InputRefused: as for `tables_in`.
     """
     if location is None or not paths.is_local(location):
         return {}
@@ -85,7 +87,7 @@ def tables_of(
 
 
 def _folder_below(folder: Path, table: str) -> Path | None:
-    """Return a subfolder that has the table, such as ``ingested`` in the output of an audit."""
+    """Return a subfolder that has the table, such as ``ingested`` in an audit's output."""
     folders = (path for path in sorted(folder.iterdir()) if path.is_dir())
     for below in folders:
         inside = below.iterdir() if os.access(below, os.R_OK) else ()
@@ -95,15 +97,16 @@ def _folder_below(folder: Path, table: str) -> Path | None:
 
 
 def check_readable(option: str, location: str, input_format: str | None = None) -> None:
-    """Raise `InputRefused` for a local path that cannot be an input; any remote path may be.
+    """Raise `InputRefused` for a local path that cannot be an input; any remote path can be.
 
-    Report errors here that would otherwise cost a session: a missing file (with the nearest name),
-    a file that may not be read or does not match its suffix, and a format that no name shows.
+    This reports errors that would otherwise appear only after a session starts: a missing file
+    (with the closest name), a file that is unreadable or does not match its suffix, and a format
+    that no name shows.
 
     Args:
-        option: whose value it is, for the message.
+        option: the option whose value it is, for the message.
         location: path or URI of a file, a folder of part files, or a pattern.
-        input_format: as the operator names it; then the suffix does not matter.
+        input_format: as the operator names it; if given, the suffix does not matter.
     """
     if not paths.is_local(location):
         return
@@ -133,7 +136,7 @@ def _data_files(path: Path, option: str) -> list[Path]:
     """Return the files that Spark reads under a path or pattern, which excludes hidden files.
 
     Raises:
-        InputRefused: a pipe, socket or device is among them, or a link to nothing.
+        InputRefused: a pipe, socket, device or dangling link is among them.
     """
     matches = [Path(match) for match in glob(str(path))] or [path]  # noqa: PTH207  # as above
     below = (p for folder in matches for p in folder.rglob("*") if not _hidden(p, folder))
@@ -171,12 +174,12 @@ def _check_head(file: Path) -> None:
 
 
 def fingerprint(table: str, location: str, session: Any = None) -> InputRecord:
-    """Return the record of one input: its size and a hash of its content or file list.
+    """Return the record of an input: its size and a hash of its content or file list.
 
     Args:
         table: name of the input table.
         location: path or URI.
-        session: only needed for a location that is not local; without one it has no hash.
+        session: only needed for a remote location, which has no hash without it.
     """
     shown = redact_text(location)
     if paths.is_local(location):
@@ -208,12 +211,12 @@ def fingerprint(table: str, location: str, session: Any = None) -> InputRecord:
 
 
 def collection_fingerprint(name: str, location: str, session: Any) -> InputRecord:
-    """Return the record of a collection, which tasks read without Spark's connectors if they can.
+    """Return the record of a collection, which tasks read without Spark's connectors if possible.
 
     Args:
         name: the name of the input.
         location: path or URI of the folder.
-        session: for a folder that only Spark reaches.
+        session: for a folder that only Spark can reach.
     """
     return fingerprint(name, location, None if is_direct(location) else session)
 
@@ -221,12 +224,13 @@ def collection_fingerprint(name: str, location: str, session: Any) -> InputRecor
 def is_larger(locations: Iterable[str], most: int) -> bool:
     """Return True if files, folders and local patterns unpack to more than ``most`` bytes.
 
-    A row of Parquet counts as `BYTES_OF_PARQUET_ROW`, or what it has in the file if that is more.
+    A Parquet row counts as `BYTES_OF_PARQUET_ROW`, or as its size in the file if that is larger.
 
-    Cost: at most this many bytes are unpacked, and footers of Parquet are read up to as many rows.
+    Cost: at most this many bytes are unpacked, and Parquet footers are read up to the same limit in
+    rows.
 
     Raises:
-        OSError: the store does not let it be known.
+        OSError: the store does not reveal the size.
     """
     left, packed = most, list[str]()
     for location in locations:
@@ -246,8 +250,10 @@ def is_larger(locations: Iterable[str], most: int) -> bool:
 
 
 def _parquet_rows(path: str) -> int:
-    """Return the rows of a file by its footer; 0 if it is none: the job refuses it."""
-    import pyarrow as pa  # a tenth of a second, which inputs of text do not pay here
+    """Return the number of rows in a file's footer; 0 if it is not Parquet, as the job will refuse
+    it.
+    """
+    import pyarrow as pa  # takes a tenth of a second, which text inputs do not need here
     import pyarrow.parquet as pq
 
     file = place_of(path)

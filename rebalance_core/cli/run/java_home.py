@@ -1,4 +1,4 @@
-"""The Java that Spark runs on, found before Spark fails over it with a stack trace."""
+"""The Java that Spark runs on, checked before Spark fails with a stack trace."""
 
 import os
 import re
@@ -22,7 +22,7 @@ _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
 
 def java_version(home: Path) -> int | None:
-    """Return the major version of the Java in `home`, or None if none there runs."""
+    """Return the major version of the Java in `home`, or None if no working Java is there."""
     launcher = home / "bin" / "java"
     if not launcher.is_file():
         return None
@@ -37,7 +37,7 @@ def java_version(home: Path) -> int | None:
 
 
 def java_candidates(environment: Mapping[str, str]) -> Iterator[Path]:
-    """Yield homes to try, in order: JAVA_HOME, PATH, the system's, the `make setup` copy."""
+    """Yield homes to try, in order: JAVA_HOME, PATH, the system's, and the `make setup` copy."""
     if environment.get("JAVA_HOME"):
         yield Path(environment["JAVA_HOME"])
     on_path = shutil.which("java", path=environment.get("PATH", ""))
@@ -49,7 +49,7 @@ def java_candidates(environment: Mapping[str, str]) -> Iterator[Path]:
 
 
 def find_java_home(environment: Mapping[str, str] = os.environ) -> Path | None:
-    """Return the first candidate of version 17 or newer, or None."""
+    """Return the first candidate with version 17 or newer, or None."""
     for home in java_candidates(environment):
         version = java_version(home)
         if version is not None and version >= OLDEST_JAVA:

@@ -11,10 +11,10 @@ from contextlib import contextmanager, suppress
 from rebalance_core.cli.terminal import STDERR, STDOUT
 
 KEPT_LINES = 200
-LONGEST_LINE = 2_000  # characters; a plan of Spark's may have a million
+LONGEST_LINE = 2_000  # characters; a Spark plan may have a million
 
 _BAR = re.compile(rb"\[Stage |\s+$")  # ConsoleProgressBar: show() and clear(), between two \r
-_LAST_WORDS_SECONDS = 2.0  # a JVM that dies has its output read to the end
+_LAST_WORDS_SECONDS = 2.0  # a dying JVM's output is read to its end
 
 
 class JvmOutput:
@@ -52,7 +52,7 @@ class JvmOutput:
         if self._terminal is not None:
             with suppress(
                 OSError
-            ):  # a terminal may close; a JVM whose output is not read would hang
+            ):  # a terminal may close, and a JVM whose output is not read would hang
                 os.write(self._terminal, b"\r" + bar + b"\r")
 
 

@@ -1,4 +1,4 @@
-"""The folder of `night`: one run at a time, and a folder with a record for each night.
+"""The folder of `night`: for one run at a time, with a subfolder and a record for each night.
 
 ``RUNS/nights/<time>/`` holds `NIGHT_RECORD`, ``collection/`` and ``audit/``. Only a folder whose
 record names it is a night, and only nights are ever removed.
@@ -43,8 +43,9 @@ COLLECTION_FOLDER, AUDIT_FOLDER = "collection", "audit"
 NIGHT_RECORD = "_night.json"
 HELD_NAME = ".lock"
 STARTED = "STARTED"
-"""Status of a night that continues, or whose process died; others end `STATUS_OK` or
-`STATUS_FAILED`."""
+"""Status of a night that is running or whose process died; others end as `STATUS_OK` or
+`STATUS_FAILED`.
+"""
 _OF_NIGHT = {NIGHT_RECORD, COLLECTION_FOLDER, AUDIT_FOLDER}
 _OF_AUDIT = {*ALL_TABLES, *BESIDE_TABLES["audit"], RUN_NAME, LOCK_NAME, ATTEMPTS}
 _FORMAT = "%Y-%m-%dT%H%M%SZ"
@@ -56,12 +57,12 @@ class NightRecord:
     """The content of `NIGHT_RECORD`.
 
     Attributes:
-        night: name of the folder, the time at which the run began.
+        night: name of the folder, which is the time at which the run began.
         status: `STARTED`, ``OK`` or ``FAILED``.
-        exit_code: the run's exit code; None: it has not ended.
+        exit_code: the run's exit code; None if it has not ended.
         error: why the run failed.
         job: marks the file as this job's.
-        library_version: that wrote it.
+        library_version: the version that wrote it.
     """
 
     night: str
@@ -127,13 +128,15 @@ class Night:
             shutil.rmtree(self.audit)
 
     def remove_state(self) -> None:
-        """Remove the evidence from which a later night could begin: later nights have their own."""
+        """Remove the evidence from which a later night could begin, because later nights have their
+        own.
+        """
         state = self.audit / STATE
         if state.is_dir() and not state.is_symlink():
             shutil.rmtree(state)
 
     def remove(self) -> None:
-        """Remove the night, its record last.
+        """Remove the night, deleting its record last.
 
         Raises:
             OSError: nothing is removed because the folder contains files that no night writes.
@@ -149,7 +152,7 @@ class Night:
         self.folder.rmdir()
 
     def strangers(self) -> list[str]:
-        """Return the files that no night writes, apart from the collection."""
+        """Return files outside the collection that no night writes."""
         found = []
         for folder, ours in ((self.folder, _OF_NIGHT), (self.audit, _OF_AUDIT)):
             place = LocalPlace(str(folder), str(folder), LocalAccess())
@@ -168,11 +171,11 @@ class NightFolders:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Keep any other run out of the folder; the system ends that when this process ends.
+        """Keep all other runs out of the folder; the system releases it when this process ends.
 
         Raises:
             OutputExists: another run is in it.
-            UsageError: the folder cannot be made or written.
+            UsageError: the folder cannot be created or written.
         """
         with ExitStack() as stack:
             try:

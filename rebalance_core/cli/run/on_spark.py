@@ -69,15 +69,15 @@ class OnSpark(Backend):
 
     @property
     def runtime(self) -> Runtime:
-        """The session as a place."""
+        """The runtime of the session."""
         return SparkRuntime(self.session, self._stages)
 
     @contextmanager
     def running(self, tables: Iterable[str]) -> Iterator[OutputRun]:
         """Reserve the output folder for this run, and open the session.
 
-        A folder that is reached without Spark is reserved before it starts: a conflict is reported
-        at once.
+        A folder reachable without Spark is reserved before Spark starts, so that conflicts are
+        reported at once.
         """
         self._refuse_table_name()
         self._output = self.folder(self.options.output)
@@ -116,7 +116,9 @@ class OnSpark(Backend):
         return typed_place(location) if is_direct(location) else HadoopPlace(location, self.session)
 
     def collection(self, location: str) -> Collection:
-        """Return the collection at a place; what only Hadoop reaches needs the session."""
+        """Return the collection at a place; a collection that only Hadoop can reach needs the
+        session.
+        """
         if is_direct(location):
             return super().collection(location)
         return collection_at(self.session, location)
@@ -150,7 +152,7 @@ class OnSpark(Backend):
         return replace(made, stages=self._stages)
 
     def records(self, inputs: Mapping[str, str]) -> list[InputRecord]:
-        """Return fingerprints of the inputs; tables of a database have none."""
+        """Return fingerprints of the inputs; tables in a database have none."""
         if self._database() is not None:
             return [InputRecord(*each) for each in self._all(inputs).items()]
         return super().records(inputs)
@@ -164,7 +166,7 @@ class OnSpark(Backend):
         return database
 
     def _refuse_table_name(self) -> None:
-        """Raise `UsageError` for an output that is named like a table of a catalog."""
+        """Raise `UsageError` for an output that is named like a table in a catalog."""
         output: str = self.options.output
         if _TABLE_NAME.fullmatch(output) and is_catalog(self.session, output.partition(".")[0]):
             database = output.rpartition(".")[0]
@@ -177,11 +179,11 @@ class OnSpark(Backend):
 
 @contextmanager
 def spark_progress(session: Any, every: float = LOOK_SECONDS) -> Iterator[None]:
-    """Show the session's tasks on stderr while the block runs; on a terminal Spark does.
+    """Show the session's tasks on stderr while the block runs; on a terminal, Spark does so itself.
 
     Args:
-        session: Under Spark Connect there is no progress.
-        every: Seconds between two looks.
+        session: Under Spark Connect, there is no progress.
+        every: Seconds between updates.
     """
     context = None if sys.stderr.isatty() else context_of(session)
     if context is None:
@@ -191,7 +193,7 @@ def spark_progress(session: Any, every: float = LOOK_SECONDS) -> Iterator[None]:
     tracker = context.statusTracker()
 
     def watch() -> None:
-        # the run reports errors of Spark
+        # the run reports Spark's errors
         with suppress(Exception):
             progress = ProgressLine("tasks", terminal=False)
             while not stop.wait(every):

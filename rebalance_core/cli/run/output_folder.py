@@ -1,4 +1,4 @@
-"""The output folder of a run, for small files and tables, which one run at a time locks.
+"""The output folder of a run, for small files and tables; only one run at a time may lock it.
 
 A path without a scheme is local, regardless of Spark's default file system. S3 and HDFS are reached
 through pyarrow (`storage.place`), other places through Hadoop (`spark.hadoop_folder`). Files that
@@ -32,18 +32,18 @@ if TYPE_CHECKING:
 
 
 def spark_location(location: str) -> str:
-    """Return the location for Spark: a local one stays local even if Spark defaults to a cluster's.
+    """Return the location for Spark; a local one stays local even if Spark defaults to a cluster's.
 
-    Hadoop decodes no %20, so the scheme is put before the path as it is.
+    Hadoop does not decode %20, so the scheme is prepended to the path as it is.
     """
     return f"file://{local_path(location).absolute()}" if is_local(location) else location
 
 
 def typed_place(location: str) -> Place:
-    """Return the folder at a place that this process can reach; its ``url`` is as typed.
+    """Return the folder at a place that this process can reach, with its ``url`` as typed.
 
     Raises:
-        UsageError: it does not, or the path is not UTF-8.
+        UsageError: the process cannot reach it, or the path is not UTF-8.
     """
     if is_local(location) and not is_utf8(local_path(location).absolute()):
         raise UsageError(
@@ -74,7 +74,7 @@ READ = (
 def refuse_own_input(folder: OutputFolder, options: object) -> None:
     """Raise `OutputExists` if the output is an input, is inside an input, or contains one.
 
-    Otherwise a run would replace its input, and a later run would read this output as input.
+    Otherwise a run could replace its input, or a later run could read this output as input.
 
     Args:
         folder: the output.
@@ -126,7 +126,7 @@ BREAKING_NAME = "_lock_breaking.json"
 STALE_AFTER = timedelta(minutes=10)
 HEARTBEAT_SECONDS = 30.0
 _START_TICKS = 18
-"""Of the fields of /proc/PID/stat after the state: starttime, field 22 of proc(5)."""
+"""Index of starttime, field 22 in proc(5), in /proc/PID/stat after the state."""
 _GONE = ("Z", "X")
 """States of a process that has ended but was not waited for."""
 
@@ -135,8 +135,9 @@ _GONE = ("Z", "X")
 class LockHolder:
     """The content of ``_lock.json``; times are ISO 8601, UTC.
 
-    ``process`` distinguishes the process from any other with its number, now or after a restart,
-    here or in another container of the same host name; None where the system does not say.
+    ``process`` distinguishes the process from any other with the same number, now or after a
+    restart, here or in another container with the same host name; None if the system does not show
+    it.
     """
 
     host: str
@@ -195,10 +196,10 @@ def read_lock(folder: OutputFolder) -> LockHolder | None:
 def breakable_lock(folder: OutputFolder, *, break_lock: bool) -> LockHolder | None:
     """Return the dead run whose lock may be broken, or None if there is no lock.
 
-    That of a process of this host is, as a retry after a crash needs it.
+    The lock of a dead process on this host may be broken, so that a retry after a crash succeeds.
 
     Raises:
-        OutputExists: the lock may not be broken: its run is alive, or no option asks for it.
+        OutputExists: the lock may not be broken, because its run is alive or no option asks for it.
     """
     holder = read_lock(folder)
     where = folder.url
@@ -222,7 +223,7 @@ def breakable_lock(folder: OutputFolder, *, break_lock: bool) -> LockHolder | No
 class OutputLock:
     """Holds the folder from `acquire` to `release`; a context manager.
 
-    A thread renews the heartbeat. If another run breaks the lock in the meantime, `check` raises:
+    A thread renews the heartbeat. If another run breaks the lock in the meantime, `check` raises;
     call it before the step that makes the output valid.
     """
 
@@ -243,7 +244,7 @@ class OutputLock:
         return self._holder.token
 
     def acquire(self) -> None:
-        """Take the lock, or raise `OutputExists` with its holder and the remedy."""
+        """Acquire the lock, or raise `OutputExists` with its holder and the remedy."""
         self.folder.make_folder()
         try:
             self._create()
@@ -262,9 +263,9 @@ class OutputLock:
             )
 
     def release(self, *, undo: bool = False) -> None:
-        """Give the folder back; does nothing to a lock that is no longer this run's.
+        """Release the folder; leave a lock that is no longer this run's.
 
-        `undo` puts a lock back that was broken: it proves whose the files there are.
+        `undo` restores a broken lock, which proves whose files the folder contains.
         """
         self._stop.set()
         if self._thread.is_alive():
@@ -306,7 +307,7 @@ class OutputLock:
             now_there = read_lock(self.folder)
             if now_there is not None and now_there.token != dead.token:
                 raise OutputExists(f"{self.folder.url}: another run was faster ({now_there})")
-            self.broken = dead  # first: a signal may arrive before the next line is done
+            self.broken = dead  # first, because a signal may arrive before the next line is done
             (self.folder / LOCK_NAME).delete()
             self._create()
         finally:
@@ -334,7 +335,9 @@ def _now() -> str:
 
 
 def _process(pid: int) -> str | None:
-    """Name the process of a number: the system, and when it started; None: it is not shown."""
+    """Identify the process with this number by its system and start time; None if they are not
+    shown.
+    """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -345,7 +348,7 @@ def _process(pid: int) -> str | None:
 
 @cache
 def _system() -> str | None:
-    """Return this boot of this machine, and the namespace of its process numbers."""
+    """Return the id of this machine's current boot and the namespace of its process numbers."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot} {Path('/proc/self/ns/pid').readlink()}"

@@ -65,8 +65,8 @@ runs next.
 
 
 DELIVERED_NAME = "_delivered.json"
-"""In the output of `history`: what has been sent to webhooks. It remains when a later run replaces
-the rest.
+"""The record, in the output of `history`, of what has been sent to webhooks; it remains when a
+later run replaces the rest.
 """
 
 
@@ -85,13 +85,14 @@ DECIDING_SETTINGS = ("include_retry_topics", "generate", "assume", "audit", "pla
 
 
 def check_output(folder: OutputFolder, *, overwrite: bool, dead: LockHolder | None) -> None:
-    """Raise `OutputExists` if a run may not write there. A failed run's record protects nothing.
+    """Raise `OutputExists` if a run may not write there; the record of a failed run does not
+    prevent it.
 
     Args:
         folder: the output folder; it may not exist.
-        overwrite: an earlier result may be replaced.
+        overwrite: whether an earlier result may be replaced.
         dead: the run whose lock proves that the contents belong to a dead run. If it is certainly
-            dead, its half-written tables block no later run.
+            dead, its half-written tables do not block later runs.
     """
     locks = (LOCK_NAME, BREAKING_NAME)
     names = [name for name in folder.names() if name not in locks and not name.startswith(".")]
@@ -132,7 +133,7 @@ def check_output(folder: OutputFolder, *, overwrite: bool, dead: LockHolder | No
 
 @contextmanager
 def output_errors(location: str) -> Iterator[None]:
-    """Turn the file system's errors on --output into our own."""
+    """Turn file system errors on --output into this program's errors."""
     try:
         yield
     except FileExistsError as error:
@@ -144,12 +145,13 @@ def output_errors(location: str) -> Iterator[None]:
 class OutputRun:
     """Holds the output folder for one run; a context manager.
 
-    An earlier result stays untouched until `clear`: a refused input leaves the earlier ledger. An
-    error after that removes the half-written tables and leaves a record with FAILED.
+    An earlier result stays untouched until `clear`, so a refused input leaves the earlier ledger in
+    place. An error after that removes the half-written tables and leaves a record with status
+    FAILED.
 
     Attributes:
-        versions: for the record: of Python and, once they take part, Spark and Java.
-        stages: for the record: those that are done on Spark.
+        versions: the versions for the record: of Python and, once in use, Spark and Java.
+        stages: the stages for the record: those finished on Spark.
     """
 
     def __init__(
@@ -196,7 +198,8 @@ class OutputRun:
         return self
 
     def clear(self) -> None:
-        """Remove the earlier result, its record first; call right before the first table.
+        """Remove the earlier result, its record first; call right before the first table is
+        written.
 
         Only files directly in the folder are removed, by the names that this library uses; a record
         lists no others.
@@ -212,7 +215,7 @@ class OutputRun:
                 (self.folder / name).delete()
 
     def finish(self, outcome: RunOutcome) -> RunRecord:
-        """Write the record: from now on the folder is a result."""
+        """Write the record, which makes the folder a result."""
         self._lock.check()
         record = self._record(run_names.STATUS_OK, int(outcome.exit_code), outcome)
         write_run(self.folder, record)
@@ -241,7 +244,8 @@ class OutputRun:
             finally:
                 self._lock.release()
         except OSError as second:
-            # the first error is more informative; without its record the folder is no result either
+            # the first error is more informative, and without its record the folder is no result
+            # either
             say(f"{self.folder.url} could not be cleared: {reason_of(second)}")
 
     def _fail(self, error: BaseException) -> None:
@@ -273,7 +277,7 @@ class OutputRun:
         asked |= {name: self._config.get(name) for name in DECIDING_SETTINGS}
         asked |= {kind: pieces for kind in PLUGIN_KINDS if (pieces := self._config.get(kind))}
         chosen = getattr(self._options, "tables", None)
-        if chosen is not None:  # a run with all tables is a different run
+        if chosen is not None:  # a run that writes all tables is a different run
             asked["tables"] = sorted(chosen)
         if outcome.audit is not None:
             asked["night_ms"] = outcome.audit["night_ms"]

@@ -1,6 +1,6 @@
 """`_run.json`: a run's input, its output, and its end.
 
-The record has the run's input, its output, and the fact that it finished; no secrets.
+The record states the run's input, its output and that it finished, and contains no secrets.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class InputRecord:
-    """An input as it was read. For a folder or a remote place, the hash covers its file list."""
+    """An input as read. For a folder or a remote place, the hash covers its file list."""
 
     table: str
     path: str
@@ -43,11 +43,11 @@ class InputRecord:
 
 @dataclass(frozen=True)
 class Origin:
-    """Subject of a run, whatever files held it: part of its id.
+    """The subject of a run, whichever files contained it; part of the run's id.
 
     Attributes:
         digests: the digests of the rows of each non-empty input table, without the column
-            ``source``; for a job that writes input tables, of those.
+            ``source``; for a job that writes input tables, the digests of those tables.
         clusters: the clusters in the rows, sorted.
         from_ms: time of the first event; None if there is none.
         to_ms: time of the last.
@@ -80,7 +80,7 @@ RUN_ID_DIGITS = 32
 
 
 def run_id_of(job: str, origin: Origin, asked: Mapping[str, Any]) -> str:
-    """Return an id that is equal for runs with equal rows, and differs where rows may differ.
+    """Return an id that is equal for runs with equal rows, and differs if rows may differ.
 
     Args:
         job: its name.
@@ -120,7 +120,7 @@ def outcome_of(
 
     Args:
         written: its result.
-        inputs: the records of the inputs, without rows.
+        inputs: the records of the inputs, without their rows.
         replay_reasons: number of groups replayed one by one, by reason; None if the job has no
             groups.
         seed: the seed of random choices.
@@ -173,9 +173,9 @@ class RunRecord:
     replay_reasons: Mapping[str, int] = field(default_factory=dict)
     versions: Mapping[str, str | None] = field(default_factory=dict)
     run_on: str | None = None
-    """Where the run took place: `process` or `spark`."""
+    """Where the job ran: `process` or `spark`."""
     stages: list[StageRows] = field(default_factory=list)
-    """On Spark, the rows that each stage took and made, in the order of the stages."""
+    """On Spark, the rows that each stage read and produced, in order."""
     seed: int | None = None
     audit: AuditRecord | None = None
     """For an audit, the verdict, what fails the run, and the counts of findings and groups."""
@@ -190,7 +190,7 @@ def python_version() -> str:
 
 
 def write_run(folder: OutputFolder, record: RunRecord) -> None:
-    """Write the record; `FileExistsError` if the folder has one already."""
+    """Write the record; raise `FileExistsError` if the folder already has one."""
     text = json.dumps(vars(record), indent=2, ensure_ascii=False, default=asdict) + "\n"
-    # half characters, in names that are not UTF-8, as JSON's own escapes
+    # writes lone surrogates, from names that are not UTF-8, as JSON escapes
     (folder / run_names.RUN_NAME).create_text(text.encode(errors="backslashreplace").decode())

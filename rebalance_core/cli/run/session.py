@@ -22,25 +22,25 @@ from rebalance_core.storage.package_zip import write_package
 
 TREE_CONF = Path(__file__).resolve().parents[3] / "conf"
 
-# All settings on which results depend; everything else is up to the operator.
+# All settings that affect results; everything else is up to the operator.
 RESULT_SETTINGS = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true"}
 
 QUICK_SETTINGS = {
-    # Recording the line of Python that made each column doubles the time of making our plans.
+    # Recording the line of Python that created each column doubles the time to build plans.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
-    # The JVM holds a batch on its way to Python at least twice for each task: with the default of
-    # 64 MiB that is much of the 1 GiB that it has by default.
+    # The JVM holds each batch on its way to Python at least twice per task; with the default of 64
+    # MiB, that is much of its default heap of 1 GiB.
     "spark.sql.execution.arrow.maxBytesPerBatch": "8m",
-    # glibc returns a Python worker's freed arrays to the system after every block, and takes them
-    # again page by page: a tenth of the kernels' time.
+    # glibc returns a Python worker's freed arrays to the system after every block and reclaims them
+    # page by page, which takes a tenth of the kernels' time.
     "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": "268435456",
     "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": "268435456",
     "spark.executorEnv.MALLOC_TOP_PAD_": "67108864",
 }
 
 JVM_OF_TASKS = "-XX:TieredStopAtLevel=1"
-"""For a JVM that only moves packed rows between tasks: fully compiling its code takes longer than a
-job with two stages.
+"""For a JVM that only moves packed rows between tasks, because fully compiling its code takes
+longer than a job with two stages.
 """
 
 
@@ -57,7 +57,7 @@ def prepare_environment(master: str | None) -> None:
     Raises:
         UsageError: no suitable Java was found.
     """
-    # Workers with another interpreter would lack this package's dependencies.
+    # Workers with a different interpreter would lack this package's dependencies.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if under_spark_submit():
         return
@@ -80,12 +80,13 @@ def open_session(
     """Return the existing or a new session, with the settings that results depend on.
 
     Args:
-        app_name: shown in Spark's UI and history.
+        app_name: shown in the Spark UI and history.
         master: Spark master, or the address of a Connect server; None leaves it to spark-submit,
             SPARK_REMOTE and the configuration.
         settings: further Spark settings of this run.
-        show_spark: let a JVM that is started for it write to stderr; else see `jvm_output`.
-        rows_in_jvm: False: Python computes all rows, see `JVM_OF_TASKS`; the operator's
+        show_spark: let a JVM that is started for the session write to stderr; otherwise see
+            `jvm_output`.
+        rows_in_jvm: False if Python computes all rows, see `JVM_OF_TASKS`; the operator's
             SPARK_SUBMIT_OPTS and Spark configuration override it.
     """
     address = connect_address(master)
@@ -101,12 +102,12 @@ def open_session(
         if not rows_in_jvm:
             _prefer_jvm_option(JVM_OF_TASKS)
         builder = SparkSession.builder.appName(app_name)
-        # Spark's progress bar is for a person: in a log file it is noise.
+        # Spark's progress bar is for people; in a log file it is noise.
         bar = str(sys.stderr.isatty()).lower()
         builder = builder.config("spark.ui.showConsoleProgress", bar)
         if master is not None:
             builder = builder.master(master)
-        # Static settings only count before the session exists.
+        # Static settings only apply before the session exists.
         for key, value in {**QUICK_SETTINGS, **RESULT_SETTINGS, **(settings or {})}.items():
             builder = builder.config(key, value)
         with nullcontext() if under_spark_submit() else jvm_output(shown=show_spark):
@@ -127,7 +128,7 @@ def _set(session: SparkSession, settings: Mapping[str, str]) -> None:
 
 
 def _connected(address: str, settings: Mapping[str, str]) -> SparkSession:
-    """Return a new session of a Connect server, whose workers get this package.
+    """Return a new session on a Connect server, whose workers receive this package.
 
     Raises:
         ModuleNotFoundError: the packages of the extra ``connect`` are not installed.
@@ -173,12 +174,12 @@ def _prefer_jvm_option(option: str) -> None:
 
 
 def _stop(session: SparkSession) -> None:
-    with suppress(Exception):  # a dead JVM was reported already
+    with suppress(Exception):  # a dead JVM has already been reported
         session.stop()
 
 
 def versions(session: SparkSession) -> dict[str, str | None]:
-    """Return the versions of Spark, Python and Java for the record of the run."""
+    """Return the versions of Spark, Python and Java for the run's record."""
     java = None
     if context_of(session) is not None:
         jvm: Any = session._jvm

@@ -26,7 +26,7 @@ _HINTS = (
     ("PATH_NOT_FOUND", ExitCode.INPUT_REFUSED, f"check the input paths; {SHARE_IT}"),
     ("UNABLE_TO_INFER_SCHEMA", ExitCode.INPUT_REFUSED, "the input has no file in that format"),
     ("OutOfMemoryError", ExitCode.BUG, "raise spark.driver.memory, or use more partitions"),
-    # py4j's words for a JVM that no longer answers.
+    # py4j's messages about a JVM that no longer answers.
     (
         "Error while sending or receiving",
         ExitCode.BUG,
@@ -64,14 +64,14 @@ _HINTS = (
 
 @dataclass(frozen=True)
 class Failure:
-    """Text to print, and how to end."""
+    """The text to print and the exit code."""
 
     line: str
     hint: str
     exit_code: int
 
     def __str__(self) -> str:
-        """Return the text for the operator; an input's fault is not a failure of Spark."""
+        """Return the text for the operator; a fault in the input is not a Spark failure."""
         head = "" if self.exit_code == ExitCode.INPUT_REFUSED else "Spark failed: "
         return f"{head}{self.line}" + (f"\n  hint: {self.hint}" if self.hint else "")
 
@@ -103,7 +103,7 @@ _OF_THE_JVM = ("_stackTrace", "_server_stacktrace", "_stacktrace")
 
 
 def _whole(error: BaseException) -> str:
-    """Return the text of an error with its traces, because only the traces contain the causes."""
+    """Return the text of an error with its traces, because only these contain the causes."""
     traces = (getattr(error, name, None) for name in _OF_THE_JVM)
     return "\n".join([str(error), *(trace for trace in traces if isinstance(trace, str))])
 
@@ -135,7 +135,7 @@ def _lines(text: str) -> list[str]:
 
 
 def under_spark_submit() -> bool:
-    """Return True if the JVM exists already, with its own configuration and output."""
+    """Return True if the JVM already exists, with its own configuration and output."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 

@@ -19,12 +19,14 @@ LONGEST_REASON = 200  # characters
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _SHORTEST_SECRET = 4
 _CODES = ("errcode", "code", "StatusCode")
-"""DingTalk and Feishu answer a refused message with status 200 and a nonzero code."""
+"""Fields in which DingTalk and Feishu return a nonzero code, with status 200, for a refused
+message.
+"""
 _REASONS = ("errmsg", "msg", "StatusMessage")
 
 
 class DeliveryFailed(RebalanceError):
-    """The webhook did not take the message."""
+    """The webhook did not accept the message."""
 
 
 def webhook_url(variable: str, environment: Mapping[str, str]) -> str:
@@ -58,14 +60,14 @@ class _NoRedirect(HTTPRedirectHandler):
     """
 
     def redirect_request(self, *_: Any, **__: Any) -> None:
-        """Follow none."""
+        """Do not follow the redirect."""
 
 
 def post_json(url: str, body: Any, *, timeout: float = TIMEOUT_SECONDS) -> None:
-    """Send the body; proxies are those of the environment.
+    """Send the body through the proxies set in the environment.
 
     Raises:
-        DeliveryFailed: it was not taken, with the reason.
+        DeliveryFailed: it was not accepted, with the reason.
     """
     request = Request(
         url,
@@ -97,7 +99,7 @@ def post_json(url: str, body: Any, *, timeout: float = TIMEOUT_SECONDS) -> None:
 
 
 def _answer(request: Request, timeout: float) -> bytes:
-    """Return the beginning of the answer, as far as it arrives in time."""
+    """Return the beginning of the answer, as much as arrives in time."""
     end = time.monotonic() + timeout
     answer = b""
     with build_opener(_NoRedirect).open(request, timeout=timeout) as response:
