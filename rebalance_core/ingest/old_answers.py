@@ -18,7 +18,7 @@ from rebalance_core.model.times import MINUTE_MS, SECOND_MS
 PULLED_AGAIN_MS = 40 * SECOND_MS
 """A live client notes its next pull or pop within this time: a broker holds a pull for 15 s, and
 the client gives a request up after 30 s and asks again within 3 s."""
-CLOCKS_MS = 10 * SECOND_MS
+CLOCKS_APART_MS = 10 * SECOND_MS
 """A greater difference between the clocks of a broker and of the machine that asks would be noticed
 (`clock_offsets`)."""
 
@@ -78,7 +78,7 @@ def _of_ends(answers: Iterable[_Answer]) -> Iterator[tuple[str, str]]:
         for queue, since_ms, end in _offsets(answer, END):
             insort(seen[queue], (answer.at_ms, end, answer.file.name))
             if since_ms:
-                stored_ms = min(since_ms + CLOCKS_MS, answer.at_ms)
+                stored_ms = min(since_ms + CLOCKS_APART_MS, answer.at_ms)
                 insort(seen[queue], (stored_ms, end, answer.file.name))
     first: dict[tuple[object, ...], _Answer] = {}
     for answer in with_ends:
