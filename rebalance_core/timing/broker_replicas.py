@@ -1,8 +1,8 @@
 """The processes behind a broker name whose master leaves or returns (rocketmq.md §15).
 
-Such a broker has two numbers. Its own number stands for its slaves, which list members and answer
-requests while the master is away, and for its order locks. The other stands for its master, whose
-member list is empty when it returns. A broker whose master never leaves has only the first.
+Such a broker has two numbers: its own for its slaves, which list members and answer requests while
+the master is away, and for its order locks; and one for its master, whose member list is empty when
+it returns. A broker whose master never leaves has only the first number.
 """
 
 from collections.abc import Collection, Mapping
@@ -13,23 +13,23 @@ from rebalance_core.model.events import Event
 from rebalance_core.model.queue import java_string_key
 
 MASTER = "/master"
-"""The suffix that turns a broker's name into that of its master."""
+"""The suffix that turns a broker's name into its master's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerReplicas:
-    """Numbers of brokers and of masters.
+    """The numbers of brokers and masters.
 
     Attributes:
-        numbers: the number of each broker by name, in Java order.
-        masters: the number of each master by that of its broker.
+        numbers: each broker's number by name, in Java order.
+        masters: each master's number by its broker's number.
     """
 
     numbers: Mapping[str, int]
     masters: Mapping[int, int]
 
     def asked(self, name: str, masterless: Collection[str]) -> int:
-        """Return the process that clients ask when a route names the broker; ``masterless`` names
+        """Return the process that clients query when a route names the broker; ``masterless`` names
         brokers without a master.
         """
         number = self.numbers[name]

@@ -1,9 +1,9 @@
 """How long clients take to register with all brokers when they start, and to unregister when they
 leave.
 
-``MQClientInstance.sendHeartbeatToAllBroker`` and ``unregisterClient`` visit ``brokerAddrTable`` in
-the order of the map and wait for each answer (rocketmq.md §6.2), so both take longer with more
-brokers, and with brokers that are farther away.
+``MQClientInstance.sendHeartbeatToAllBroker`` and ``unregisterClient`` iterate over
+``brokerAddrTable`` in map order and wait for each answer (rocketmq.md §6.2), so both take longer
+with more, or more distant, brokers.
 """
 
 from __future__ import annotations
@@ -32,31 +32,31 @@ from rebalance_core.timing.options import ClockOptions
 from rebalance_core.timing.timer_periods import Times
 
 CONCURRENT_HEARTBEAT = (5, 5, 0)
-"""Clients support ``enableConcurrentHeartbeat`` from this version on."""
+"""The first version whose clients support ``enableConcurrentHeartbeat``."""
 HEARTBEAT_THREADS = 2
 """``concurrentHeartbeatThreadPoolSize`` is the number of the client's processors; the recordings'
 hosts have two.
 """
 _ADDRESS_BUCKETS = 16
-"""MQClientInstance.brokerAddrTable, a ConcurrentHashMap: heartbeats and unregistrations visit
-it.
+"""MQClientInstance.brokerAddrTable, a ConcurrentHashMap: heartbeats and unregistrations iterate
+over it.
 """
-# ticks of BROKER_STEP from here on belong to the end of a lifetime, smaller ones to its join
+# BROKER_STEP ticks from here on belong to the end of a lifetime, and smaller ones to its join
 _LEAVING = 1_000
 
 
 @dataclass(frozen=True, eq=False)
 class Registrations:
-    """Registrations of joining lifetimes that register with the same brokers.
+    """The registrations of joining lifetimes that register with the same brokers.
 
     Attributes:
-        lifetimes: (n,) their numbers.
-        brokers: (B,) numbers of the brokers.
+        lifetimes: (n,) the numbers of the lifetimes.
+        brokers: (B,) the numbers of the brokers.
         rank: (B,) each broker's position in the order of registration.
-        total_us: (n, B + 1, S) how long the last 0, 1, 2 … registrations take together.
+        total_us: (n, B + 1, S) the total time of the last 0, 1, 2 … registrations.
         lead_us: (n, S) the time from the last registration to the return of ``start()``; may be
             negative.
-        trips_us: (n,) the part of all registrations that round trips take.
+        trips_us: (n,) the time that round trips take in all registrations.
     """
 
     lifetimes: NDArray[np.int64]
@@ -98,7 +98,7 @@ class BrokerRequests:
 
     @cached_property
     def words(self) -> NDArray[np.uint64]:
-        """(lifetimes, S): the hashes of seed and entity with which a lifetime's draws begin."""
+        """(lifetimes, S): the hashes of seed and entity from which a lifetime's draws derive."""
         entities = np.array([lifetime.entity for lifetime in self.timeline.lifetimes], np.uint64)
         return words_of(self.seeds, entities[:, None])
 
@@ -109,7 +109,7 @@ class BrokerRequests:
         walk = ConcurrentMapOrder[str](java_hash, _ADDRESS_BUCKETS)
         for name in names:
             walk.add(name)
-        # A broker's own addresses are visited by id; the master's is 0.
+        # A broker's addresses are visited in order of id; the master's is 0.
         order = [
             number
             for broker in map(names.index, walk)
@@ -166,8 +166,8 @@ class BrokerRequests:
         return Registrations(lifetimes, brokers, rank, total, lead, trip_us * in_turn)
 
     def unregistrations_us(self, lifetimes: NDArray[np.int64]) -> Times:
-        """Return the time from a ``shutdown()`` to the client's removal by each broker, (lifetimes,
-        brokers, S).
+        """Return (lifetimes, brokers, S) the time from a ``shutdown()`` to the client's removal by
+        each broker.
         """
         first = UNREGISTRATION_STEP.many(
             draws_of(self.words[lifetimes, None], Timer.BROKER_STEP, _LEAVING)
@@ -184,7 +184,7 @@ class BrokerRequests:
 
     @cached_property
     def joins_at_first_broker(self) -> NDArray[np.bool_]:
-        """(lifetimes,): whether the lifetime's join time is that of its first registration."""
+        """(lifetimes,): whether the lifetime's join time is the time of its first registration."""
         dated = [lifetime.joins_at_first_broker for lifetime in self.timeline.lifetimes]
         return np.array(dated, bool) & (not self.starts_without_heartbeat)
 
@@ -207,7 +207,7 @@ class BrokerRequests:
 
 
 def _running_total(steps: Times) -> Times:
-    """Return (n, K + 1, S) the sums of the first 0, 1 … K of (n, K, S) steps."""
+    """Return (n, K + 1, S) the sums of the first 0, 1, … K of (n, K, S) steps."""
     total = np.zeros((steps.shape[0], steps.shape[1] + 1, steps.shape[2]), np.int64)
     np.cumsum(steps, axis=1, out=total[:, 1:])
     return total

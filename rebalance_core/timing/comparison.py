@@ -26,10 +26,10 @@ class Observation:
     """An observed duration and the same duration in the futures.
 
     Attributes:
-        what: the kind of duration, named as in `timing.moves`, or a kind of ``latencies``.
+        what: the kind of duration, named as in `timing.moves`, or a kind from ``latencies``.
         who: the client or the queue; None for all clients together.
         observed_ms: milliseconds; a gap is negative if several clients owned the queue.
-        futures_ms: (S,) the same in each future; NaN where it does not happen.
+        futures_ms: (S,) the duration in each future; NaN in futures without it.
     """
 
     what: str
@@ -39,16 +39,18 @@ class Observation:
 
     @cached_property
     def simulated_ms(self) -> NDArray[np.float64]:
-        """The simulated durations, ascending, without futures in which it does not happen."""
+        """The simulated durations in ascending order, without the futures in which it does not
+        occur.
+        """
         return np.sort(self.futures_ms[~np.isnan(self.futures_ms)])
 
     @property
     def share(self) -> float:
-        """The share of the futures in which it happens."""
+        """The share of the futures in which it occurs."""
         return len(self.simulated_ms) / len(self.futures_ms)
 
     def quantile_ms(self, share: float) -> float:
-        """Return a quantile of the simulated durations; NaN if it happens in no future."""
+        """Return a quantile of the simulated durations; NaN if it occurs in no future."""
         its = self.simulated_ms
         return float(np.quantile(its, share)) if len(its) else float("nan")
 
@@ -65,11 +67,11 @@ class Observation:
 
 
 Compared = tuple[int, Observation]
-"""The index of a change and an observation after it."""
+"""The index of a change, and an observation made after it."""
 
 
 def latencies(observed: Moves, simulated: Moves, changes: Sequence[Change]) -> Iterator[Compared]:
-    """Yield when each member first gave up and first took a queue after each change."""
+    """Yield, for each change, when each member first gave up and first took a queue."""
     futures = first_actions(simulated, changes)
     for (at, client, what), seen in first_actions(observed, changes).items():
         values = futures.get((at, client, what), _never(simulated))
@@ -79,7 +81,7 @@ def latencies(observed: Moves, simulated: Moves, changes: Sequence[Change]) -> I
 def settled(
     observed: Moves, simulated: Moves, changes: Sequence[Change], clients: AbstractSet[str]
 ) -> Iterator[Compared]:
-    """Yield when the last of the given members gave up or took a queue after each change."""
+    """Yield, for each change, when the last of the given members gave up or took a queue."""
     futures = last_actions(simulated, changes, clients)
     for (at, what), seen in last_actions(observed, changes, clients).items():
         values = futures.get((at, what), _never(simulated))
@@ -87,7 +89,9 @@ def settled(
 
 
 def queue_gaps(observed: Moves, simulated: Moves, changes: Sequence[Change]) -> Iterator[Compared]:
-    """Yield how long each queue that changed hands had no owner, or several, after each change."""
+    """Yield, for each change, how long each queue that changed hands had no owner, or several
+    owners.
+    """
     futures = gaps(simulated, changes)
     for (at, queue), seen in gaps(observed, changes).items():
         values = futures.get((at, queue), _never(simulated))

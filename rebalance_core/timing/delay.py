@@ -1,4 +1,4 @@
-"""Quantile functions of small durations, in whole microseconds."""
+"""Quantile functions of short durations, in whole microseconds."""
 
 from bisect import bisect_right
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class Delay:
 
     Attributes:
         shares: where the pieces begin, in units of 2 ** -32, from 0 to 2 ** 32.
-        values: the delay at each of them, in microseconds; non-decreasing.
+        values: the delay at each share, in microseconds; non-decreasing.
     """
 
     shares: tuple[int, ...]
@@ -35,14 +35,14 @@ class Delay:
             raise ValueError(f"there must be a value per share, never falling: {self.values}")
 
     def delay_of(self, draw: int) -> int:
-        """Return the delay of a draw."""
+        """Return the delay for a draw."""
         piece = bisect_right(self.shares, draw) - 1
         low, high = self.shares[piece], self.shares[piece + 1]
         value = self.values[piece]
         return value + (draw - low) * (self.values[piece + 1] - value) // (high - low)
 
     def many(self, draws: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Return the delay of each draw."""
+        """Return the delay for each draw."""
         shares, values, spans, rises = self._pieces
         piece = shares.searchsorted(draws, side="right") - 1
         rise = (draws - shares.take(piece)) * rises.take(piece) // spans.take(piece)
@@ -50,7 +50,7 @@ class Delay:
 
     @cached_property
     def _pieces(self) -> tuple[NDArray[Any], ...]:
-        """The share and the value at the start of each piece, its length and its rise."""
+        """The share and the value at the start of each piece, and its length and rise."""
         shares, values = np.array(self.shares, np.uint64), np.array(self.values, np.int64)
         return shares, values, np.diff(shares), np.diff(values).astype(np.uint64)
 
@@ -64,7 +64,7 @@ class Delay:
     def totals(self, counts: NDArray[np.int64], draws: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Return, for each count, the sum of that many independent delays, from a single draw.
 
-        The sums have the mean and the variance of sums of independent delays.
+        The results have the mean and the variance of such sums.
         """
         root = np.sqrt(counts).astype(np.int64)
         return np.asarray(counts * self.mean + root * (self.many(draws) - self.mean), np.int64)
@@ -81,7 +81,7 @@ class Delay:
 
 
 def delay_ms(*knots: tuple[float, float]) -> Delay:
-    """Return a delay given its quantiles: ascending pairs of (share from 0 to 1, milliseconds)."""
+    """Return a delay from its quantiles: ascending pairs of (share from 0 to 1, milliseconds)."""
     return Delay(
         tuple(round(share * _ALL) for share, _ in knots),
         tuple(round(ms * 1_000) for _, ms in knots),

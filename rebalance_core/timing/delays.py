@@ -1,7 +1,7 @@
-"""Durations of small operations, as quantile functions in whole microseconds.
+"""Durations of short operations, as quantile functions in whole microseconds.
 
 `model.times` has the periods of RocketMQ's timers. docs/fidelity.md states the origin of each
-delay. The constants are quantiles of one half of the recorded changes, which
+delay. The constants are quantiles of the half of the recorded changes that
 tests/recordings/timings/changes.py selects, widened at both ends;
 tests/recordings/timings/calibration.py prints the samples. A delay applies to all versions unless
 its docstring names some.
@@ -31,7 +31,7 @@ STARTED_TOGETHER_US: Final = 5 * SECOND_US
 host's boot.
 """
 START_UP_ALIKE: Final = 0.5
-"""Share of the futures in which processes started together take equally long, because they wait for
+"""The share of futures in which processes started together take equally long, because they wait for
 the same CPUs.
 """
 TIMERS_AFTER: Final = delay_ms(
@@ -77,13 +77,13 @@ REGISTRATION_NEXT: Final = Delay(
 """The time per registration from the fifth broker on: `REGISTRATION_STEP` scaled to a mean of 24
 ms.
 
-Measured on idle hosts (5.3.3), ``start()`` takes 0.33 s with 8 brokers and 0.55 s with 16 on
-loopback, and 4.9 s with 177 brokers at a round trip of 2 ms, which accounts for 4 ms per broker.
+On idle hosts (5.3.3), ``start()`` takes 0.33 s with 8 brokers and 0.55 s with 16 on loopback, and
+4.9 s with 177 brokers at a round trip of 2 ms, which accounts for 4 ms per broker.
 """
 LONGEST_LEAD_MS: Final = 1_000
-"""The longest time from a registration to its join, with `RECORDED_BROKERS` and on loopback."""
+"""The longest time from a registration to its join, with `RECORDED_BROKERS` brokers on loopback."""
 _LONGEST_NEXT_US: Final = 40_000
-"""The longest average step over many further brokers: 1.6 times the mean."""
+"""The longest average step for many more brokers: 1.6 times the mean."""
 
 
 def longest_lead_us(brokers: int, options: ClockOptions) -> int:
@@ -91,8 +91,8 @@ def longest_lead_us(brokers: int, options: ClockOptions) -> int:
 
     Args:
         brokers: the number of brokers that the client registers with.
-        options: supply the round trip and the fit; of the fitted steps, one takes the maximum and
-            the others take 1.6 times the mean.
+        options: supply the round trip and the fit; one fitted step takes the maximum, and the
+            others take 1.6 times the mean.
     """
     fitted = options.fitted(REGISTRATION)
     if fitted is not None:
@@ -105,13 +105,12 @@ def longest_lead_us(brokers: int, options: ClockOptions) -> int:
 LEAVE_BEGIN: Final = delay_ms((0, 0), (0.6, 1), (0.9, 3), (0.98, 120), (1, 300))
 """The time from a logged leave to the shutdown of the consumer.
 
-A process shuts down its consumers of several groups in turn, so the last may follow seconds after a
-leave that is logged for all at once (3.2 s in a recording). The delay ignores this, because no
-window of the ledger is that long.
+A process shuts down its consumers in several groups in turn, so the last may shut down seconds
+after a leave that is logged for all of them at once (3.2 s in a recording). The delay ignores this,
+because no window of the ledger is that long.
 """
 LEAVES_TOGETHER_US: Final = 1 * SECOND_US
-"""A group's graceful leaves that are at most this far apart overlap and slow each other down.
-"""
+"""Graceful leaves from a group that are at most this far apart overlap and slow each other down."""
 UNLOCK_TOGETHER: Final = delay_ms((0, 2), (0.25, 8), (0.5, 17), (0.75, 26), (1, 38))
 """The time from the start of an overlapping ``shutdown()`` to its ``unlockAll``, per other leaving
 member.
@@ -176,13 +175,15 @@ The log may record the end of the command that made the change, which can be sec
 BROKER_GONE: Final = delay_ms((0, 10), (0.5, 30), (0.9, 45), (1, 300))
 """The time from a broker's end until name servers no longer return it."""
 BROKER_GONE_4: Final = delay_ms((0, 10), (0.5, 60), (0.55, 1_000), (1, 5_000))
-"""The same before 5.0, when a stopped broker unregisters only after its store has shut down."""
+"""The same for versions before 5.0, in which a stopped broker unregisters only after its store has
+shut down.
+"""
 SHORTEST_SILENCE_US: Final = 90 * SECOND_US
-"""The shortest time from a host's loss until name servers notice: a registration up to 30 s old
+"""The shortest time from a host's loss until name servers notice it: a registration up to 30 s old
 expires after 120 s.
 """
 SILENCE_SPREAD_US: Final = 35 * SECOND_US
-"""Up to 30 s for the age of that registration and 5 s until the name server's scan."""
+"""Up to 30 s for the age of that registration, plus up to 5 s until the name server's scan."""
 BROKER_BACK: Final = delay_ms((0, 0), (0.3, 30), (0.375, 100), (0.376, 10_030), (1, 10_080))
 """The time from a broker's start until name servers return it, since 5.0.
 
@@ -190,7 +191,7 @@ A broker often skips its first registration because it does not yet know that it
 answer (5 of 8 recorded restarts); its timer sends the next.
 """
 BROKER_BACK_4: Final = delay_ms((0, 0), (0.9, 30), (1, 100))
-"""The same before 5.0."""
+"""The same for versions before 5.0."""
 ROUTE_ANSWER: Final = delay_ms(
     (0, 2), (0.25, 5), (0.5, 6), (0.75, 8), (0.9, 12), (0.95, 15), (0.99, 240), (1, 500)
 )
@@ -233,7 +234,7 @@ DROP_AFTER: Final = delay_ms(
     (0.99, 100),
     (1, 400),
 )
-"""The time from a pass's begin until it has released queues."""
+"""The time from the start of a pass until it has released queues."""
 COLD_DROP_AFTER: Final = delay_ms(
     (0, 1),
     (0.05, 2),
@@ -246,11 +247,11 @@ COLD_DROP_AFTER: Final = delay_ms(
     (0.993, 500),
     (1, 1_900),
 )
-"""The same in the first passes of a process, as many may start on the same host at once.
+"""The same for a process's first passes, since many processes may start on the same host at once.
 
 It also applies to all passes of an instance that several groups share. On equally loaded hosts
-these took three times as long as others to reach the topic (83 against 26 ms, medians of 7 and 55
-passes), and longer still if the retry topic had changed first (731 ms; docs/fidelity.md).
+these passes took three times as long as others to reach the topic (83 against 26 ms, medians of 7
+and 55 passes), and longer still if the retry topic had changed first (731 ms; docs/fidelity.md).
 """
 ADD_AFTER: Final = delay_ms(
     (0, 0.3), (0.05, 1), (0.25, 2), (0.5, 5), (0.75, 8), (0.9, 14), (0.95, 22), (0.99, 60), (1, 200)

@@ -76,7 +76,7 @@ def uniform(seed: int, entity: int, timer: int, tick: int = 0) -> int:
         seed: the seed of the future.
         entity: from `entity_of`.
         timer: a `Timer`, or ``Timer.SAMPLE`` plus a topic's number.
-        tick: the number of the draw of that timer.
+        tick: the number of that timer's draw.
     """
     word = _mixed((seed * _GOLDEN) & _WORD)
     for part in (entity, timer, tick):

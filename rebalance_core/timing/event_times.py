@@ -1,4 +1,4 @@
-"""Times of logged events, which are known to the millisecond, or to the second."""
+"""Times of logged events, which are known to the millisecond or only to the second."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ from rebalance_core.timing.options import MS_US, SECOND_US
 from rebalance_core.timing.timer_periods import BEFORE_ALL, NEVER, TimerPeriods, Times
 
 _APART_US = 10 * MS_US
-"""Members that the log records at the same time spread their first registrations over this time."""
+"""Members that the log records at the same time spread their first registrations over this
+period.
+"""
 
 
 class EventTimes(BrokerRequests):
@@ -34,7 +36,7 @@ class EventTimes(BrokerRequests):
 
     @cached_property
     def periods(self) -> TimerPeriods:
-        """The periods of the timers of each lifetime."""
+        """The periods of each lifetime's timers."""
         return TimerPeriods.from_lifetimes(self.timeline.lifetimes)
 
     def true_us(self, moment: LoggedTime) -> Times:
@@ -59,7 +61,7 @@ class EventTimes(BrokerRequests):
         )
         for each in self.registrations:
             by_first = self.joins_at_first_broker[each.lifetimes, None]
-            # makes times distinct, so that their order in the arrays does not matter
+            # makes the times distinct, so that their order in the arrays does not matter
             apart = each.lifetimes[:, None] % _APART_US
             joined[each.lifetimes] += np.where(by_first, each.since_first_us + apart, 0)
         return joined
@@ -85,11 +87,11 @@ class EventTimes(BrokerRequests):
 
     @cached_property
     def suspended(self) -> Times:
-        """(lifetimes, S): since when each lifetime is suspended for the rest of its stay; `NEVER`:
-        it is not.
+        """(lifetimes, S): when the suspension began that lasts for the rest of each lifetime's
+        stay; `NEVER` if there is none.
 
-        It makes no more passes and sends no more pulls, but its other timers run on
-        (rocketmq.md §3.2). Suspensions that end before do not count.
+        It makes no more passes and sends no more pulls, but its other timers run on (rocketmq.md
+        §3.2). Suspensions that end earlier do not count.
         """
         rows = []
         for lifetime in self.timeline.lifetimes:
@@ -116,7 +118,7 @@ class EventTimes(BrokerRequests):
 
     @cached_property
     def stopped(self) -> Times:
-        """(lifetimes, S): the time up to which a process begins passes, which is the end of its
+        """(lifetimes, S): the time until which a process begins passes, which is the end of its
         ``shutdown()``.
 
         A graceful leave takes time, and passes continue until the process unregisters.
@@ -135,8 +137,8 @@ class EventTimes(BrokerRequests):
 
     @cached_property
     def notice_late(self) -> Times:
-        """(lifetimes, S): how much later a notice wakes a process once its ``shutdown()`` has
-        begun.
+        """(lifetimes, S): the additional delay before a notice wakes a process whose ``shutdown()``
+        has begun.
         """
         shape = len(self.timeline.lifetimes), len(self.seeds)
         late = np.zeros(shape, np.int64)
@@ -177,7 +179,7 @@ class EventTimes(BrokerRequests):
 
     @cached_property
     def broker_lifetimes_us(self) -> list[tuple[Times, Times]]:
-        """(since, until) of each broker lifetime, each of shape (S,), in the order of the log.
+        """(since, until) of each broker lifetime, each of shape (S,), in log order.
 
         A lost host's lifetime ends before name servers notice.
         """
@@ -197,9 +199,7 @@ class EventTimes(BrokerRequests):
 
     @cached_property
     def lockless_us(self) -> list[tuple[Times, Times]]:
-        """(since, until) of each stretch without order locks, each (S,), in the order of the
-        log.
-        """
+        """(since, until) of each period without order locks, each of shape (S,), in log order."""
         ended: dict[int, Times] = {}
         spans = []
         for stretch in self.timeline.lockless:
@@ -213,7 +213,7 @@ class EventTimes(BrokerRequests):
 
     @cached_property
     def notices_us(self) -> list[Times]:
-        """(S,) the time at which each broker switches its notice mode, in the order of the log."""
+        """(S,) the time at which each broker switches its notice mode, in log order."""
         since: dict[int, Times] = {}
         switched_us = []
         for switch in self.timeline.notices:
@@ -227,7 +227,7 @@ class EventTimes(BrokerRequests):
     def notifies(
         self, broker: int, seeds: NDArray[np.int64] | slice, at_us: Times
     ) -> NDArray[np.bool_]:
-        """Return True where a broker notifies members of an event at a time in a future."""
+        """Return whether a broker notifies members of an event, per future and time."""
         notifying = np.ones(at_us.shape, bool)
         for switch, since in zip(self.timeline.notices, self.notices_us, strict=True):
             if switch.broker == broker:

@@ -16,13 +16,13 @@ from rebalance_core.timing.options import MS_US, ClockOptions
 from rebalance_core.timing.ticks import Ticks
 
 MEASURED_BROKERS: Final = (2, 4)
-"""The fewest and the most brokers, with slaves, that a member of a timed recording registers
-with.
+"""The minimum and maximum number of brokers, including slaves, that a member of a timed recording
+registers with.
 """
 MEASURED_MEMBERS: Final = (1, 7)
-"""The fewest and the most members that a group of a timed recording has at once."""
+"""The minimum and maximum number of simultaneous members of a group in a timed recording."""
 MEASURED_QUEUES: Final = (1, 16)
-"""The fewest and the most queues per member in a timed recording (`Extent`)."""
+"""The minimum and maximum number of queues per member in a timed recording (`Extent`)."""
 DEFAULT_BASIS: Final = (
     f"default, measured on {MEASURED_BROKERS[0]} to {MEASURED_BROKERS[1]} brokers"
 )
@@ -35,8 +35,8 @@ class Extent:
     """The sizes that the costs of a group's changes depend on.
 
     Attributes:
-        brokers: the largest number that a member registers with.
-        members: the largest number at once.
+        brokers: the maximum number that a member registers with.
+        members: the maximum number at any time.
         queues_a_member: readable queues per member, rounded up.
     """
 
@@ -46,7 +46,9 @@ class Extent:
 
     @property
     def extrapolated(self) -> str | None:
-        """Return what exceeds the measured range, with that range, or None if nothing does."""
+        """Return the sizes that exceed the measured range, with that range, or None if none
+        does.
+        """
         return "; ".join(self._beyond()) or None
 
     def _beyond(self) -> Iterator[str]:
@@ -90,7 +92,7 @@ def basis_of(options: ClockOptions) -> str:
 
 
 def delays_basis(options: ClockOptions) -> str:
-    """Return the origin of all delays: each fitted kind, and the basis of the others."""
+    """Return the origin of all delays: that of each fitted kind, and the basis of the others."""
     kinds = [] if options.fit is None else options.fit.kinds
     fitted = [kind.text for kind in kinds if kind.delay is not None]
     return "; ".join([*fitted, f"else {_default_of(options)}" if fitted else _default_of(options)])
@@ -107,9 +109,9 @@ class StartUp:
     """The duration of ``start()`` over many futures.
 
     Attributes:
-        brokers: the number that the member registers with.
+        brokers: the number of brokers that the member registers with.
         median_ms: not exceeded in half of the futures.
-        p99_ms: not exceeded in 99 % of them.
+        p99_ms: not exceeded in 99 % of the futures.
         basis: the origin of these figures.
     """
 

@@ -1,4 +1,4 @@
-"""Compares what the logs of a cluster's clients show with the simulated futures of its changes."""
+"""Compares the logs of a cluster's clients with the simulated futures of its changes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     )
 
 AGREES_SHARE: Final = 0.95
-"""The smallest share of a kind's samples that must lie between the fastest and the slowest
+"""The minimum share of a kind's samples that must lie between the fastest and the slowest
 future.
 """
 _MEASURES: Final[Mapping[str, contract.Measure]] = {
@@ -55,7 +55,7 @@ _SHARES: Final = (0.0, 0.05, 0.5, 0.95, 1.0)
 
 @dataclass(frozen=True, eq=False)
 class GroupLogs:
-    """What the logs of a group's clients show, as rows."""
+    """The contents of a group's client logs, as rows."""
 
     latencies: list[LatenciesRow] = field(default_factory=list)
     moves: list[QueueMovesRow] = field(default_factory=list)
@@ -87,7 +87,7 @@ class Sample:
 
     @cached_property
     def quantiles_ms(self) -> Sequence[float | None]:
-        """The quantiles of the futures at `_SHARES`; None if it happens in no future."""
+        """The quantiles of the futures at `_SHARES`; None if it occurs in no future."""
         its = self.observation.simulated_ms
         return np.quantile(its, _SHARES).tolist() if len(its) else [None] * len(_SHARES)
 
@@ -134,10 +134,10 @@ class GroupFidelity:
 
     Attributes:
         samples: observations.
-        changes: how many changes are simulated.
-        unplayed: 1 if none is simulated, because the members own no queue exclusively.
+        changes: the number of simulated changes.
+        unplayed: 1 if no change is simulated because the members own no queue exclusively.
         unlogged: changes after which no client log shows a move.
-        partly_logged: changes for which some member's log is missing.
+        partly_logged: changes for which at least one member's log is missing.
         strangers: rows of ``latencies`` whose clients neither joined nor left in the tables.
         kinds: the kinds of the changes.
     """
@@ -157,17 +157,17 @@ def group_fidelity(
     options: ClockOptions,
     slices: Sequence[NDArray[np.int64]],
 ) -> GroupFidelity:
-    """Compare what the logs of a group show with its simulated futures.
+    """Compare the logs of a group with its simulated futures.
 
-    Cost: that of the futures. Memory: that of the largest slice, plus some 300 bytes per logged
+    Cost: that of the futures. Memory: that of the largest slice, plus about 300 bytes per logged
     duration and slice.
 
     Args:
-        timeline: the group's timeline, built with the options; if it has no queue, only latencies
+        timeline: the group's timeline, built with the options; without a queue, only latencies
             count.
         logs: the logs of its clients.
         options: the assumptions of the simulation.
-        slices: the seeds, grouped into those that are played together.
+        slices: the seeds, in groups that are played together.
     """
     changes = logged_changes(timeline) if timeline.queues else []
     logged = client_logs(timeline, logs.moves) if timeline.queues else ClientLogs((), {})

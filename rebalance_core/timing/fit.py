@@ -2,8 +2,8 @@
 
 A kind with at least `FEWEST` samples gets the quantiles of all its samples, including the measured
 tail. Other kinds keep the delays of `timing.delays`. A night with many starts weighs more than
-others, so each kind reports the medians of its nights, to keep a night under load from becoming the
-norm unnoticed.
+others, so each kind also reports its medians per night; otherwise a night under load could become
+the norm unnoticed.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from rebalance_core.timing.delay import Delay
 from rebalance_core.timing.draws import DRAW_BITS
 
 FEWEST: Final = 20
-"""How many samples a kind needs before its own quantiles are used."""
+"""The minimum number of samples for a kind's own quantiles to be used."""
 FEWEST_OF_A_NIGHT: Final = 5
-"""How many samples a night needs before its median is compared with those of others."""
+"""The minimum number of samples for a night's median to be compared with those of other nights."""
 _MOST_KNOTS = 1_024
 _MS_US = 1_000
 NAMES: Final = {
@@ -41,15 +41,16 @@ NAMES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class KindFit:
-    """What the nights show about one kind of latency.
+    """The samples of one kind of latency from all nights.
 
     Attributes:
         kind: the kind of ``latencies``.
-        samples: how many rows there are.
-        nights: how many runs have such rows.
+        samples: the number of rows.
+        nights: the number of runs with such rows.
         median_ms: the median of all samples; 0 without samples.
         p99_ms: their 99th percentile; 0 without samples.
-        lowest_ms: the lowest median of a night with at least `FEWEST_OF_A_NIGHT` samples, or None.
+        lowest_ms: the lowest median of any night with at least `FEWEST_OF_A_NIGHT` samples, or
+            None.
         highest_ms: the highest such median.
         delay: the quantiles; None with fewer than `FEWEST` samples.
     """
@@ -92,7 +93,7 @@ class Fit:
     """The fitted delays of a cluster.
 
     Attributes:
-        kinds: one for each of `NAMES`, in their order.
+        kinds: one for each of `NAMES`, in that order.
     """
 
     kinds: tuple[KindFit, ...]
@@ -110,8 +111,8 @@ def fit_of(nights: Sequence[Iterable[Mapping[str, Any]]]) -> Fit:
     """Fit delays to rows of ``latencies``.
 
     Args:
-        nights: the rows of each run; ``kind`` and ``ms`` are read, and kinds that are not in
-            `NAMES` are ignored.
+        nights: the rows of each run; only ``kind`` and ``ms`` are read, and kinds not in `NAMES`
+            are ignored.
     """
     by_kind: dict[str, list[list[float]]] = {kind: [] for kind in NAMES}
     for rows in nights:
@@ -142,8 +143,8 @@ def _kind_fit(kind: str, nights: Sequence[Sequence[float]]) -> KindFit:
 def delay_of(samples: Sequence[float]) -> Delay:
     """Return the quantile function of two or more samples, in ms, from the smallest to the largest.
 
-    It is linear between neighbouring samples. Of more than 1,024 samples it keeps that many evenly
-    spaced quantiles, including the largest.
+    It is linear between neighbouring samples. If there are more than 1,024 samples, it keeps that
+    many evenly spaced quantiles, including the maximum.
     """
     shares = np.linspace(0, 1, min(len(samples), _MOST_KNOTS))
     ms = np.percentile(np.asarray(samples, np.float64), shares * 100)

@@ -22,7 +22,7 @@ class ProcessStop:
     """A period in which a process stood still, suspended or in a long garbage collection.
 
     Attributes:
-        lifetime: number of its lifetime in the timeline.
+        lifetime: the number of its lifetime in the timeline.
         since_us: microseconds since the epoch.
         until_us: when it continued.
     """
@@ -34,24 +34,22 @@ class ProcessStop:
 
 @dataclass(frozen=True, slots=True)
 class WatcherKnowledge:
-    """What a recorder knows that caused all events of a cluster itself.
+    """What a recorder knows because it caused all of a cluster's events itself.
 
-    No input table has it.
+    No input table contains it.
 
     A broker's logged start is then the time at which name servers learned of it, to the
     millisecond, and only the recorded stops put processes out of step.
 
     Attributes:
-        stops: all stops. They delay passes, except in the gaps that are not simulated, which begin
-            four minutes after a change.
+        stops: all stops. They delay passes, except in the unsimulated gaps, which begin four
+            minutes after a change.
     """
 
     stops: tuple[ProcessStop, ...] = ()
 
     def due_us(self, lifetime: int, at_us: int) -> int:
-        """Return when a process performs an action that is due at a time, which a stop may
-        delay.
-        """
+        """Return when a process performs an action due at a given time, which a stop may delay."""
         held_up = (s.until_us for s in self.stops if s.lifetime == lifetime and s.since_us <= at_us)
         return max((until_us for until_us in held_up if until_us > at_us), default=at_us)
 
@@ -61,9 +59,9 @@ class LoggedTime:
     """The time of an event, as precisely as its log states it.
 
     Attributes:
-        event_us: the logged time in microseconds since the epoch; the begin of the second for an
-            event that is logged to the second.
-        to_the_second: whether the event happened at any time within that second.
+        event_us: the logged time in microseconds since the epoch; the start of the second for an
+            event logged to the second.
+        to_the_second: whether the event may have happened at any time within that second.
         entity: the owner of the draw within that second; all of a group's events in the second
             share it, which preserves their order.
     """
@@ -80,7 +78,7 @@ class Ending:
     Attributes:
         moment: when it ended.
         graceful: whether it unregistered and released its order locks.
-        notified: whether brokers notify the others; False if the scan detected the end.
+        notified: whether brokers notify the others; False if the broker's scan detected the end.
     """
 
     moment: LoggedTime
@@ -90,7 +88,7 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """A single broker that adds a live process to its list, or removes it.
+    """The addition of a live process to a single broker's list, or its removal from that list.
 
     Attributes:
         moment: when it happens.
@@ -119,7 +117,7 @@ class ProcessLifetime:
         only_broker: the number of the only broker that saw it; None if all did.
         stale_entry: whether it is an entry in a member list without a process of its own.
         first_brokers: the brokers with which it registers at its join, in Java order.
-        states: its subscriptions and whether it is suspended, from each moment on.
+        states: its subscriptions, and whether it is suspended, from each moment on.
         sightings: events that only one broker saw after its join.
         ending: its end; None if it stays.
         intervals: the intervals of its timers.
@@ -152,7 +150,7 @@ class ProcessLifetime:
 
     @property
     def instance(self) -> tuple[str, str | None]:
-        """Client id and connection."""
+        """The client id and connection."""
         return self.client_id, self.channel_id
 
     @property
@@ -164,8 +162,8 @@ class ProcessLifetime:
 def sharing_of(
     lifetimes: Sequence[ProcessLifetime], sharing_groups: Sequence[GroupTimeline]
 ) -> tuple[tuple[tuple[int, ProcessLifetime], ...], ...]:
-    """Return, for each lifetime, (number of a sharing group, its first lifetime in the same client
-    instance).
+    """Return, for each lifetime, pairs (number of a sharing group, its first lifetime in the same
+    client instance).
 
     An MQClientInstance is a client id on a connection (rocketmq.md §1.1).
     """
@@ -193,8 +191,8 @@ def sharing_of(
 def with_shared_timers(
     lifetimes: Sequence[ProcessLifetime], sharing_groups: Sequence[GroupTimeline]
 ) -> tuple[ProcessLifetime, ...]:
-    """Return the lifetimes with the timers of their instances, which are those of their
-    creators.
+    """Return the lifetimes with the timers of their instances, which are the timers of the
+    instances' creators.
     """
     with_timers = []
     for lifetime, shared in zip(lifetimes, sharing_of(lifetimes, sharing_groups), strict=True):
@@ -220,7 +218,9 @@ def _meet(earlier: ProcessLifetime, later: ProcessLifetime) -> bool:
 
 
 def came_first(lifetime: ProcessLifetime) -> tuple[int, int]:
-    """Return a sort key: the creator of an instance first, then by draws."""
+    """Return a sort key that puts the creator of an instance first and orders the others by
+    draws.
+    """
     return lifetime.joined.event_us, lifetime.entity
 
 
@@ -229,12 +229,12 @@ class RouteVersion:
     """A topic's route from a moment on.
 
     Attributes:
-        moment: when events created it; None if it is older than the log.
+        moment: when events created it; None if it predates the log.
         entity: the owner of the draw for its delay on the way to the name server.
         queues: numbers of the readable queues, in Java order (mqAll).
-        brokers: numbers of the brokers in it, in Java order, of which a pass asks one.
+        brokers: numbers of its brokers, in Java order; a pass queries one of them.
         heartbeat_targets: numbers of the processes that receive heartbeats, slaves included.
-        masterless: brokers without a master in the route; no client asks them for order locks.
+        masterless: brokers without a master in the route; clients request no order locks from them.
         gone: whether no broker is left, so that no client ever adopts it.
     """
 
@@ -253,10 +253,10 @@ class BrokerLifetime:
 
     Attributes:
         broker: its number.
-        up: when it came up; None if before the log.
+        up: when it came up; None if before the log begins.
         down: when it went down; None if never.
-        host_lost: whether its host was lost, at most two minutes before, without closing
-            connections.
+        host_lost: whether its host was lost without closing connections, at most two minutes
+            earlier.
     """
 
     broker: int
@@ -267,10 +267,10 @@ class BrokerLifetime:
 
 @dataclass(frozen=True, slots=True)
 class LocklessSpan:
-    """A period in which a broker has no master and grants no order lock.
+    """A period in which a broker has no master and grants no order locks.
 
-    It has no length if a slave takes over or the master returns at once; granted locks are lost all
-    the same.
+    Its length is zero if a slave takes over or the master returns at once; granted locks are lost
+    even then.
     """
 
     broker: int
@@ -280,7 +280,7 @@ class LocklessSpan:
 
 @dataclass(frozen=True, slots=True)
 class NoticeSwitch:
-    """A switch of how a broker notifies members; ``mode`` is one of `NOTICE_MODES`."""
+    """A switch in how a broker notifies members; ``mode`` is one of `NOTICE_MODES`."""
 
     broker: int
     since: LoggedTime
@@ -289,14 +289,14 @@ class NoticeSwitch:
 
 @dataclass(frozen=True, slots=True)
 class TimelineChange:
-    """An epoch of the replay whose spread through the group is simulated.
+    """An epoch of the replay; its spread through the group is simulated.
 
     Attributes:
         epoch: its number.
         change_ms: epoch ms, as in the ledger.
         earliest_us: the earliest time of its effects; a join is logged after the first
             registration, and passes wait for a lost host before any broker notices the loss.
-        begin_us: the same, but not before the event of the previous change.
+        begin_us: the same, but no earlier than the event of the previous change.
         end_us: the end of its simulation.
         causes: event types.
     """
@@ -311,28 +311,28 @@ class TimelineChange:
 
 @dataclass(frozen=True)
 class GroupTimeline:
-    """Events of a group.
+    """The events of a group.
 
     Attributes:
         cluster: its cluster.
         consumer_group: its name.
-        settings: the group's.
+        settings: the group's settings.
         brokers: names, in Java order; then the masters of `masters`.
         topics: names, in Java order, without retry topics and popped topics.
-        queues: every queue that is readable at some time, in the clients' order.
+        queues: every queue that is readable at any time, in the clients' order.
         lifetimes: processes in order of their joins.
-        routes: by topic number, its versions in order.
-        broker_lifetimes: the broker lifetimes, in order of time.
+        routes: by topic number, the route's versions in order.
+        broker_lifetimes: the broker lifetimes, in chronological order.
         lockless: periods without order locks.
-        changes: the changes, in order of time.
+        changes: the changes, in chronological order.
         initial: the queues that each lifetime holds before the first change.
         masters: numbers of masters that leave or return, by the number of their broker
             (`broker_replicas.BrokerReplicas`).
-        popped: topics left out because some member pops them.
-        unknown_members: events that name a process that is not a member.
+        popped: topics left out because at least one member pops them.
+        unknown_members: events naming a process that is not a member.
         watched: what a recorder knows beyond the log, if any.
-        notices: switches of how brokers notify members, in order of time; until the first, brokers
-            notify at once.
+        notices: switches in how brokers notify members, in chronological order; until the first,
+            brokers notify at once.
         sharing_groups: the timelines of other groups that share client instances with it.
     """
 
@@ -357,7 +357,7 @@ class GroupTimeline:
 
     @property
     def out_of_step(self) -> float:
-        """Share of members whose pass clocks an unlogged stop may shift at a change."""
+        """The share of members whose pass clocks an unlogged stop may shift at a change."""
         return OUT_OF_STEP if self.watched is None else 0.0
 
     @cached_property
@@ -372,7 +372,7 @@ class GroupTimeline:
 
     @cached_property
     def together(self) -> tuple[GroupTimeline, ...]:
-        """This timeline and those of the groups that share its instances, each linked to the groups
+        """This timeline and those of the groups sharing its instances, each linked to the groups
         that share its own.
         """
         alone = [replace(timeline, sharing_groups=()) for timeline in (self, *self.sharing_groups)]
@@ -393,12 +393,12 @@ class GroupTimeline:
 
     @property
     def broker_names(self) -> tuple[str, ...]:
-        """Names in Java order; the index of a name is the broker's number."""
+        """The names in Java order; a name's index is the broker's number."""
         return self.brokers[: len(self.brokers) - len(self.masters)]
 
     @cached_property
     def broker_entities(self) -> tuple[int, ...]:
-        """The entity of each broker, from which its draws derive."""
+        """The entity from which each broker's draws derive."""
         return tuple(entity_of(self.cluster, "broker", name) for name in self.brokers)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Queues passed from a holder to the next: gaps and overlaps."""
+"""Queues passed from one holder to the next: gaps and overlaps."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class Handovers:
         queue: the number of the queue.
         giver: the previous holder's row in the holdings, or -1.
         taker: the next holder's row, or -1.
-        drop_ms: when the giver released the queue; `NO_TIME` without a giver, or if it still held
-            the queue when the group had settled.
-        start_ms: when the taker took the queue; `NO_TIME` if none did.
+        drop_ms: when the giver released the queue; `NO_TIME` without a giver or if it still held
+            the queue once the group had settled.
+        start_ms: when the taker took the queue; `NO_TIME` without a taker.
         gap_ms: how long the queue was readable without a holder, suspended or not.
-        idle_ms: how long it was readable and no holder read it: `gap_ms`, and while only suspended
-            members held it.
+        idle_ms: how long it was readable without being read by a holder: `gap_ms` plus the time in
+            which only suspended members held it.
         unread_ms: how long it was readable and unread, up to the taker's first pull.
         overlap_ms: how long both read it.
     """
@@ -63,7 +63,7 @@ class Handovers:
         return (self.giver >= 0) & (self.taker >= 0)
 
     def take(self, rows: Ints | Bools) -> Handovers:
-        """Return some of the rows."""
+        """Return the selected rows."""
         return Handovers(*(getattr(self, field.name)[rows] for field in fields(self)))
 
 
@@ -115,10 +115,10 @@ class _Ends:
     held: MeasuredHoldings
     start_ms: Ints
     read_ms: Ints
-    """Until when it was read."""
+    """When it was last read."""
     drop_ms: Ints
     others_until_ms: Ints
-    """Until when earlier holders held the queue, the suspended ones too."""
+    """When the last of the earlier holders, including suspended ones, released the queue."""
     start_change: Ints
     drop_change: Ints
     start_place: Ints
@@ -161,10 +161,12 @@ def _others_until_ms(held: MeasuredHoldings) -> Ints:
 
 
 def _latest_ms(until_us: Ints, first: Bools) -> Ints:
-    """Return the latest of each holding's time and those of the earlier holdings of its queue."""
+    """Return, for each holding, the maximum of its time and those of earlier holdings of the same
+    queue.
+    """
     ended = until_us < NEVER
     until_ms: Ints = until_us // MS_US
-    high = int(until_ms[ended].max(initial=0)) + 1  # the running maximum has no room for NEVER
+    high = int(until_ms[ended].max(initial=0)) + 1  # the running maximum cannot represent NEVER
     latest = _running_max(np.where(ended, until_ms, high), np.cumsum(first))
     return np.where(latest == high, NEVER // MS_US, latest)
 
@@ -180,7 +182,7 @@ def _before(held: MeasuredHoldings, first: Bools) -> Ints:
 
 
 def _last_givers(held: MeasuredHoldings, before: Ints, broken: Bools) -> Ints:
-    """Return the holdings without a successor: those before interrupted rows, and the last of each
+    """Return the holdings without a successor: those before interrupted rows, and the last one per
     queue and seed.
     """
     last = np.flatnonzero(last_of_run(held.queue, held.seed))

@@ -17,7 +17,7 @@ NO_HOLDERS = HOLDERS.arrow_schema().empty_table()
 def holder_rows(
     timeline: GroupTimeline, held: MeasuredHoldings, seeds: NDArray[np.int64], before_seed: int
 ) -> pa.Table:
-    """Return the rows of the seeds below ``before_seed``, by seed, queue and begin.
+    """Return the rows of the seeds below ``before_seed``, by seed, queue and start.
 
     A holding that begins and ends in the same millisecond gets no row.
 
@@ -59,5 +59,5 @@ def holder_rows(
 
 
 def held_from(rows: pa.Table, begin_ms: int) -> pa.Table:
-    """Return the holdings that last beyond a time."""
+    """Return the holdings that extend beyond a time."""
     return rows.filter(pc.fill_null(pc.greater(rows["to_ms"], begin_ms), True))

@@ -23,8 +23,8 @@ class MeasuredHoldings:
         queue: the number of the queue.
         lifetime: the number of the process.
         start_us: when it took the queue; `BEFORE_ALL` if before the first change.
-        drop_us: when it released the queue; `NEVER` if it keeps it to the end.
-        read_until_us: until when it reads it: `drop_us`, unless it is suspended before.
+        drop_us: when it released the queue; `NEVER` if it keeps the queue to the end.
+        read_until_us: when it stops reading it: `drop_us`, unless it is suspended earlier.
     """
 
     seed: Ints

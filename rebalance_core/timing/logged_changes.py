@@ -1,4 +1,4 @@
-"""A group's changes whose effects clients' logs show, and those logs as `Moves`."""
+"""A group's changes whose effects appear in client logs, and those logs as `Moves`."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     from rebalance_core.contracts.rows import QueueMovesRow
 
 TOGETHER_MS: Final = 600
-"""Events of one kind this close together are one change, such as a deployment or a topic created on
-two brokers.
+"""Events of the same kind this close together form one change, such as a deployment or the creation
+of a topic on two brokers.
 """
 
 
 @dataclass(frozen=True)
 class LoggedChange:
-    """Events of one kind, at one time, that concern a group; implements `timing.moves.Change`.
+    """Events of the same kind and time that concern a group; implements `timing.moves.Change`.
 
     Attributes:
         kind: the event types, and whether the group's queues are locked.
         event_ms: the time of its last event.
-        begin_ms: its effects begin here.
-        until_ms: its effects end before this, where the group's next change begins.
+        begin_ms: the time at which its effects begin.
+        until_ms: the time before which its effects end, at which the group's next change begins.
         clients: ids of the members that joined or ended.
         ends_processes: whether members left or were lost.
     """
@@ -48,7 +48,7 @@ class LoggedChange:
 
 
 def logged_changes(timeline: GroupTimeline) -> list[LoggedChange]:
-    """Return the changes of a group in order of time."""
+    """Return the changes of a group in chronological order."""
     ordered, moments = ", orderly" if timeline.settings.ordered else "", _Moments(timeline)
     return [
         LoggedChange(
@@ -88,7 +88,9 @@ class _Moments:
         )
 
     def clients(self, first_ms: int, last_ms: int) -> frozenset[str]:
-        """Return who joined or ended between two times, allowing for logs with whole seconds."""
+        """Return the members that joined or ended between two times, allowing for logs with whole
+        seconds.
+        """
         first_us = first_ms * MS_US
         low = bisect_left(self._moments, (first_us - SECOND_US,))
         high = bisect_left(self._moments, (last_ms * MS_US + 1,))
@@ -101,11 +103,12 @@ class _Moments:
 
 @dataclass(frozen=True, eq=False)
 class ClientLogs:
-    """What the clients of a group logged.
+    """The logs of a group's clients.
 
     Attributes:
-        moves: queues taken and given up, including those of processes that end, in order of time.
-        since_ms: by client, when its log first shows a move.
+        moves: queues taken and given up, including those of processes that end, in chronological
+            order.
+        since_ms: by client, the time of the first move in its log.
     """
 
     moves: tuple[ObservedMove, ...]
@@ -128,7 +131,7 @@ class ClientLogs:
 
 
 def client_logs(timeline: GroupTimeline, rows: Iterable[QueueMovesRow]) -> ClientLogs:
-    """Return what the logs of a group's clients show of the queues of its timeline.
+    """Return what the logs of a group's clients show about the queues in its timeline.
 
     A process that ends releases what it holds. A client that takes a queue twice counts as taking
     it once, because it gave the queue up in between, outside any pass (OFFSET_ILLEGAL,
@@ -136,7 +139,7 @@ def client_logs(timeline: GroupTimeline, rows: Iterable[QueueMovesRow]) -> Clien
 
     Args:
         timeline: the group's timeline.
-        rows: the rows of ``queue_moves`` of the group, in any order.
+        rows: the group's rows of ``queue_moves``, in any order.
     """
     queues = {(queue.topic, queue.broker_name, queue.queue_id) for queue in timeline.queues}
     members = {lifetime.client_id for lifetime in timeline.lifetimes}

@@ -39,7 +39,7 @@ class SimulatedLatencies:
         self._made: dict[tuple[str, int], Milliseconds] = {}
 
     def compared(self, rows: Sequence[LatenciesRow]) -> Iterator[tuple[LatenciesRow, Observation]]:
-        """Yield each row that has a counterpart in the futures, with the observation of both."""
+        """Yield each row that has a counterpart in the futures, with the observation of the two."""
         for row in rows:
             futures_ms = self._futures_ms(row)
             if futures_ms is not None and len(futures_ms):
@@ -80,9 +80,9 @@ class SimulatedLatencies:
         return self._made[key]
 
     def _simulated(self, kind: str, lifetime: int) -> NDArray[np.int64]:
-        """Return the latency of a process in each future, in microseconds. If a future has several,
-        such as the steps from broker to broker, return as many quantiles of all of them as there
-        are futures.
+        """Return the latency of a process in each future, in microseconds. If futures have several
+        each, such as the steps from broker to broker, return as many quantiles of all of them as
+        there are futures.
         """
         ticks = self._ticks
         if kind == START_UP:
@@ -103,7 +103,7 @@ class SimulatedLatencies:
 
 
 def _steps(times: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return quantiles of the steps between (brokers, S) times of one process, S of them."""
+    """Return S quantiles of the steps between one process's (brokers, S) times."""
     steps = np.diff(np.sort(times, axis=0), axis=0)
     if not steps.size:
         return np.zeros(0, np.int64)

@@ -31,12 +31,12 @@ from rebalance_core.timing.windows import windows_of
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """What was measured over a slice of seeds.
+    """The measurements over a slice of seeds.
 
     Attributes:
-        handovers: rows of the contract's table, by seed, change, queue and time.
-        partial: of `PARTIAL_SCHEMA`, a row per change.
-        totals: of `TOTALS_PARTIAL_SCHEMA`, a row per rollout.
+        handovers: rows of the contract's table, ordered by seed, change, queue and time.
+        partial: with `PARTIAL_SCHEMA`, one row per change.
+        totals: with `TOTALS_PARTIAL_SCHEMA`, one row per rollout.
         ownerless_ms: how long the queue of each row of ``handovers`` had no owner.
         holders: rows of the contract's table.
     """
@@ -61,7 +61,7 @@ def measured(
     A broadcasting group never hands over a queue, so only its convergence is measured.
 
     Args:
-        history: the history of the timeline; its offsets show how many messages arrived.
+        history: the history behind the timeline; its offsets show how many messages arrived.
         ticks: the ticks of the timeline, with the seeds that were played.
         log: the ownership log of these seeds, in order.
         handovers_before_seed: only smaller seeds get rows of ``handovers``.
@@ -156,7 +156,7 @@ def _taken(values: list[object], places: Ints, kind: pa.DataType) -> pa.Array:
 
 
 def _clients(timeline: GroupTimeline, held: MeasuredHoldings, rows: Ints) -> pa.Array:
-    """Return the client id of each holding, null for row -1."""
+    """Return the client id of each holding; null for row -1."""
     lifetime = np.where(rows >= 0, held.lifetime[rows] if len(held.lifetime) else NONE, 0)
     names = pa.array([each.client_id for each in timeline.lifetimes], pa.string())
     return names.take(pa.array(lifetime, mask=rows < 0))

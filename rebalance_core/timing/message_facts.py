@@ -1,4 +1,4 @@
-"""Observations of queues, and the rates at which messages arrive."""
+"""Observed queue offsets, and the rates at which messages arrive."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ UNKNOWN: Final = -1
 
 @dataclass(frozen=True, eq=False)
 class OffsetsByQueue:
-    """Observations of the queues of a timeline, by queue, then time.
+    """The observed offsets of a timeline's queues, by queue, then time.
 
     Attributes:
         first: (queues + 1,) where the rows of each queue begin.
-        observed_ms: the time of each.
+        observed_ms: the time of each observation.
         offset: the observed offset.
     """
 
@@ -41,7 +41,7 @@ class OffsetsByQueue:
         return cls(pointers(counts), table[:, 1], table[:, 2])
 
     def last_before(self, queue: Ints, at_ms: Ints) -> Ints:
-        """Return the last row of each queue up to a time, or the position before its first row."""
+        """Return each queue's last row up to a time, or the position before its first row."""
         if not len(self.observed_ms):
             return self.first[queue] - 1
         low = int(self.observed_ms.min())
@@ -54,7 +54,7 @@ class OffsetsByQueue:
 
 @dataclass(frozen=True, eq=False)
 class MessageFacts:
-    """What is known about the messages in a group's queues."""
+    """The known facts about the messages in a group's queues."""
 
     written: OffsetsByQueue
     stored: OffsetsByQueue

@@ -1,8 +1,8 @@
 """Estimates how many messages the new owner of a queue reads again, and how long messages wait.
 
-Each pull request carries the client's consumed offset (``commitOffset``), so the offset at the
-broker is about one message old while messages arrive, and up to 5 s old while none do. The shares
-come from recorded rolling restarts (``python -m tests.recordings.rollouts.copies``).
+Each pull request carries the client's consumed offset (``commitOffset``), so the broker's offset is
+about one message old while messages arrive, and up to 5 s old otherwise. The shares come from
+recorded rolling restarts (``python -m tests.recordings.rollouts.copies``).
 """
 
 from __future__ import annotations
@@ -26,10 +26,12 @@ from rebalance_core.timing.ticks import Ticks
 from rebalance_core.timing.timer_periods import BEFORE_ALL, NEVER
 
 CONSUME_THREADS = 20
-"""DefaultMQPushConsumer.consumeThreadMin: handlers of a concurrent client that run at once."""
+"""DefaultMQPushConsumer.consumeThreadMin: the number of handlers that a concurrent client runs at
+once.
+"""
 ONE_MORE = ((1, 1.0), (50, 0.55), (300, 0.4), (1_000, 0.1))
 """(gap ms, share): the share of hand-overs in which the giver's last message is not yet committed,
-if the taker asks at most this long after the drop (or before it) and both stay members of a
+if the taker asks at most this long after the drop (or before it), and both remain members of a
 concurrent group.
 
 It adds to the messages in handlers. A member that leaves gracefully commits everything else.
@@ -42,11 +44,11 @@ _LATE_AFTER_MS = 1_000
 
 @dataclass(frozen=True, eq=False)
 class Consumption:
-    """How messages arrive in a group's queues and are consumed, with a value per hand-over.
+    """How messages arrive in a group's queues and are consumed, with one value per hand-over.
 
     Attributes:
         rate: arriving messages per ms; NaN if unknown.
-        speed: messages per ms that an owner can read from a queue; inf if at once.
+        speed: messages per ms that an owner can read from a queue; inf if it reads them at once.
         handler_ms: the handler's time per message.
         first_pull_ms: the time from taking a queue to the first pull.
     """
@@ -85,8 +87,8 @@ class Consumption:
         return replace(self, rate=self.rate[rows])
 
     def read(self, since_ms: Ints, gap_ms: Floats) -> Floats:
-        """Return how many messages an owner has read ``since_ms`` after it took a queue whose
-        oldest message had waited for ``gap_ms``.
+        """Return how many messages an owner has read ``since_ms`` after taking a queue whose oldest
+        message had waited for ``gap_ms``.
         """
         reads_ms = np.maximum(since_ms - self.first_pull_ms, 0)
         waits = self.rate * (since_ms + gap_ms)
@@ -107,7 +109,7 @@ def read_again_milli(
     Args:
         moved: hand-overs.
         held: the holdings that they name.
-        reading: how owners read at these hand-overs.
+        reading: how owners read in these hand-overs.
         ticks: the ticks of the timeline, for the seeds of the holdings.
     """
     replayed = np.full(len(moved.seed), UNKNOWN, np.int64)
@@ -140,7 +142,7 @@ def read_again_milli(
         one_tick_ms = ticks.commit_age_us(lifetime, seed, drop) // MS_US
         age_ms = np.where(ticks.shared[lifetime], one_tick_ms, age_ms)
     age_ms = np.minimum(age_ms, since_ms)
-    # a suspended member has read nothing new, and its timer commits what it has
+    # a suspended member has read nothing new, and its timer commits what it had read
     read_ms = np.maximum(age_ms - (drop - read_us) // MS_US, 0)
     come = rate * read_ms
     uncommitted = np.where(rate < reading.speed, np.minimum(come, 1.0), come)
@@ -162,15 +164,15 @@ def read_again_milli(
 
 @dataclass(frozen=True, eq=False)
 class _Reading:
-    """How far the giver of each hand-over has read when the taker asks for the offset.
+    """How far each hand-over's giver has read when the taker asks for the offset.
 
-    A client commits what it read with its next pull, which waits for the next message. Until then a
-    taker begins where the giver began, and reads the giver's backlog again.
+    A client commits what it has read with its next pull, which waits for the next message. Until
+    then a taker begins where the giver began, and reads the giver's backlog again.
 
     Attributes:
         since_ms: how long ago it took the queue; `_LONG_MS` if so long ago that it does not lag.
         behind_ms: the age of the oldest unread message when it took the queue.
-        committed_after_ms: the time from then until it commits its first messages.
+        committed_after_ms: the time from taking the queue until it commits its first messages.
     """
 
     since_ms: Ints
@@ -191,7 +193,7 @@ class _Reading:
         Args:
             moved: hand-overs.
             held: the holdings that they name.
-            reading: how owners read at these hand-overs.
+            reading: how owners read in these hand-overs.
             waits: for each hand-over, a number from 0 to 1: the time until the giver's next
                 message, as a share of the time between two messages.
         """
@@ -248,7 +250,7 @@ def _share_of_one_more(idle_ms: Ints, ordered: bool) -> Floats:
 
 
 def _whole(messages: Floats, draws: NDArray[np.uint64]) -> Floats:
-    """Round messages to whole numbers at random, preserving their averages."""
+    """Round message counts to whole numbers at random, preserving their averages."""
     least = np.floor(messages)
     share = np.rint((messages - least) * (1 << DRAW_BITS)).astype(np.uint64)
     return np.asarray(least + (draws < share), np.float64)
@@ -264,11 +266,11 @@ def _draws(
 
 
 def late_ms(moved: Handovers, reading: Consumption) -> Floats:
-    """Return for how many ms each queue's oldest unread message is older than a second, NaN if
-    unknown.
+    """Return the time in ms for which each queue's oldest unread message is more than a second old;
+    NaN if unknown.
 
-    On average that message arrives half the time between two messages after the old owner departs.
-    The new owner reads it with its first pull and then has to catch up with later messages.
+    On average, that message arrives half a message interval after the old owner departs. The new
+    owner reads it with its first pull and then has to catch up with the later messages.
     """
     taken = moved.taker >= 0
     pulled_ms = np.where(taken, reading.first_pull_ms, 0)

@@ -1,5 +1,5 @@
-"""Which queues members took and gave up, as observed or in many futures, and how long members and
-queues waited.
+"""The queues that members took and gave up, as observed or in many futures, and how long members
+and queues waited.
 
 `first_actions` and `gaps` measure observations and futures in the same way, so that they can be
 compared.
@@ -21,16 +21,16 @@ from rebalance_core.timing.ownership_log import GIVEN_UP, TAKEN, OwnershipLog
 
 Times = NDArray[np.float64]
 Queue = tuple[str, str, int]
-"""Topic, broker, queue id."""
+"""The topic, broker and queue id."""
 
 DROP: Final = "drop"
-"""When a member first gave up a queue."""
+"""The first time at which a member gave up a queue."""
 ADD: Final = "add"
-"""When a member first took a queue."""
+"""The first time at which a member took a queue."""
 LAST: Final = "last"
-"""When the last queue was given up or taken."""
+"""The time at which the last queue was given up or taken."""
 GAP: Final = "gap"
-"""How long a queue had no owner, less the time in which it had several."""
+"""The time for which a queue had no owner, less the time for which it had several."""
 BEFORE_ALL_MS: Final = -np.inf
 """The time of a take if the owner held the queue from the beginning."""
 
@@ -44,11 +44,11 @@ class Change(Protocol):
 
     @property
     def begin_ms(self) -> int:
-        """The begin of its effects."""
+        """The time at which its effects begin."""
 
     @property
     def until_ms(self) -> int:
-        """The end of its effects, exclusive."""
+        """The time at which its effects end, exclusive."""
 
     @property
     def clients(self) -> AbstractSet[str]:
@@ -56,18 +56,18 @@ class Change(Protocol):
 
     @property
     def ends_processes(self) -> bool:
-        """Whether its members leave or are lost."""
+        """Whether the members leave or are lost."""
 
 
 @dataclass(frozen=True, eq=False)
 class Moves:
-    """Moves as columns of equal length, ordered by seed, queue and time.
+    """Moves, as columns of equal length, ordered by seed, queue and time.
 
     Attributes:
         seeds: the number of futures; 1 for observed moves.
         clients: the names that `client` indexes.
         queues: the queues that `queue` indexes.
-        seed: (N,) number of the future.
+        seed: (N,) the number of the future.
         client: (N,) index of the client.
         queue: (N,) index of the queue.
         at_ms: (N,) epoch milliseconds; `BEFORE_ALL_MS` for queues held from the beginning.
@@ -171,16 +171,16 @@ def _ordered(
 
 
 def first_actions(moves: Moves, changes: Sequence[Change]) -> dict[tuple[int, str, str], Times]:
-    """Return when each member first gave up and first took a queue after each change.
+    """Return, for each change, when each member first gave up and first took a queue.
 
     Args:
         moves: one group's moves.
-        changes: the changes of that group, in order of time.
+        changes: that group's changes, in chronological order.
 
     Returns:
         For each (index of the change, client, `DROP` or `ADD`), (seeds,) milliseconds after the
-        event; NaN in futures in which it did not happen. Queues that a process gives up by ending
-        are left out.
+        event; NaN in futures in which it did not happen. Queues that a process gives up because it
+        ends are left out.
     """
     place, inside = _places(moves, changes)
     key = (place * len(moves.clients) + moves.client) * 2 + (moves.delta > 0)
@@ -201,12 +201,12 @@ def first_actions(moves: Moves, changes: Sequence[Change]) -> dict[tuple[int, st
 def last_actions(
     moves: Moves, changes: Sequence[Change], clients: AbstractSet[str]
 ) -> dict[tuple[int, str], Times]:
-    """Return when the last of the given members gave up or took a queue after each change.
+    """Return, for each change, when the last of the given members gave up or took a queue.
 
     Args:
         moves: one group's moves.
-        changes: the changes of that group, in order of time.
-        clients: the members that count, except those that a change ends.
+        changes: that group's changes, in chronological order.
+        clients: the members to consider, except those that a change ends.
 
     Returns:
         For each (index of the change, `LAST`), (seeds,) milliseconds after the event; NaN in
@@ -236,7 +236,7 @@ def _waited(at_ms: Times, change: Change) -> Times:
 
 
 def gaps(moves: Moves, changes: Sequence[Change]) -> dict[tuple[int, Queue], Times]:
-    """Return how long each queue that changed hands had no owner after each change.
+    """Return, for each change, how long each queue that changed hands had no owner.
 
     Returns:
         For each (index of the change, queue), (seeds,) the milliseconds without an owner until the
@@ -268,7 +268,7 @@ class QueueTimes:
 
 
 def queue_times(moves: Moves, changes: Sequence[Change]) -> QueueTimes:
-    """Return how long each queue had no owner, or several, after each change."""
+    """Return, for each change, how long each queue had no owner, or several owners."""
     shape = len(changes), len(moves.queues), moves.seeds
     if not len(moves.at_ms):
         return QueueTimes(np.zeros(shape), np.zeros(shape), np.zeros(shape, bool))

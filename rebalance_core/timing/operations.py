@@ -1,4 +1,4 @@
-"""Operations on a broker's member list; the draws of notices belong to them."""
+"""Operations on a broker's member list, to which the draws of notices belong."""
 
 from enum import StrEnum
 from functools import lru_cache
@@ -14,17 +14,15 @@ class Operation(StrEnum):
     JOINS = "joins"
     """A process registers while joining."""
     AGAIN = "again"
-    """A process registers with a new or returned broker, once per lifetime of the broker."""
+    """A process registers with a new or returned broker, once per broker lifetime."""
     GOES = "goes"
     """A process unregisters, or its connection closes."""
     SUBSCRIBES = "subscribes"
-    """A heartbeat with changed topics that is sent at once; numbered by the state of the
-    process.
-    """
+    """A heartbeat with changed topics, sent at once; numbered by the state of the process."""
     TICKS = "ticks"
-    """A heartbeat with changed topics that the timer sends; numbered by the tick."""
+    """A heartbeat with changed topics, sent by the timer; numbered by the tick."""
     CHANGES = "changes"
-    """A heartbeat with changed topics that follows a pass; numbered by the pass."""
+    """A heartbeat with changed topics, sent after a pass; numbered by the pass."""
 
 
 @lru_cache(maxsize=1 << 17)
@@ -36,7 +34,7 @@ def operation_id(
     Args:
         entity: the entity of the process that registers, departs or sends the heartbeat.
         broker_name: the broker.
-        broker_lifetime: number of the broker's lifetime in the timeline.
+        broker_lifetime: the number of the broker's lifetime in the timeline.
         operation: the kind of operation.
         number: distinguishes operations of the same kind; see `Operation`.
     """

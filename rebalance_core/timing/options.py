@@ -1,4 +1,4 @@
-"""Options of the simulated time."""
+"""Options for simulations over time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PHASES: Final = (PHASES_OF_LOG, RANDOM_PHASES)
 SECOND_US: Final = 1_000_000
 MS_US: Final = 1_000
 LONGEST_RTT_US: Final = SECOND_US
-"""The largest round trip accepted; clients give up on a request after 3 s."""
+"""The longest round trip accepted; clients give up on a request after 3 s."""
 HALF_SECOND_MS: Final = 500
 """`ingest` places events that are logged to the second at its start or in its middle."""
 
@@ -35,15 +35,15 @@ class ClockOptions:
         phases: one of `PHASES`.
         exact_times: whether event times are exact even at whole and half seconds; by default such
             times count as logged to the second.
-        lost_notices: share of notices that do not arrive, 0 to 1.
-        late_share: share of clients whose name server learns of routes late, 0 to 1.
+        lost_notices: the share of notices that do not arrive, 0 to 1.
+        late_share: the share of clients whose name server learns of routes late, 0 to 1.
         late_ms: how late, in milliseconds.
         handler_ms: the application's time per message.
         start_up_ms: the time that ``start()`` takes; None uses the recorded times.
         rtt_us: the round trip from clients to brokers and name servers beyond that of loopback, in
             microseconds.
-        fit: delays of the user's cluster, which include its round trips; None uses the recorded
-            delays.
+        fit: delays measured on the user's cluster, which include its round trips; None uses the
+            recorded delays.
         concurrent_heartbeat: enableConcurrentHeartbeat (5.5), with which a dead host delays no
             other timer.
     """

@@ -1,4 +1,4 @@
-"""How long changes take, and how long queues have no owner or several meanwhile."""
+"""How long changes take, and how long queues have no owner or several owners meanwhile."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def owner_times(
     *,
     count_owners: bool = True,
 ) -> OwnerTimes:
-    """Return the times of every change in every future.
+    """Return the times for every change in every future.
 
     Cost: linear in the log, plus seeds x queues where the readable queues change.
 
@@ -98,7 +98,7 @@ def _sums(cell: Ints, values: Ints, like: Ints) -> Ints:
 
 @dataclass(eq=False)
 class _Owners:
-    """Numbers of owners of each queue in each future, and their sums over the readable queues."""
+    """The number of owners of each queue in each future, and sums over the readable queues."""
 
     counts: NDArray[np.int32]
     looked_at: Bools
@@ -124,7 +124,7 @@ class _Owners:
         """Apply rows of a log, given in order.
 
         Returns:
-            How each row changes its seed's number of orphans, and of additional owners.
+            How each row changes its seed's numbers of orphans and of additional owners.
         """
         cell = seed * self.counts.shape[1] + queue
         order = holdings.in_order(seed, queue)

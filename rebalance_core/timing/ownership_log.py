@@ -17,7 +17,7 @@ class OwnershipLog:
     """Takes and releases of queues, as columns of equal length, in the order of `in_order`.
 
     Attributes:
-        seed: the index of the seed among those played.
+        seed: the index of the seed among those that were played.
         lifetime: the number of the process in the timeline.
         queue: the number of the queue in the timeline.
         at_us: microseconds since the epoch.
@@ -57,7 +57,7 @@ class OwnershipLog:
         )
 
     def take(self, rows: NDArray[np.int64]) -> OwnershipLog:
-        """Return some of the rows."""
+        """Return the selected rows."""
         return OwnershipLog(
             self.seed[rows],
             self.lifetime[rows],
@@ -70,10 +70,11 @@ class OwnershipLog:
 def _packed(
     columns: Sequence[NDArray[Any]],
 ) -> tuple[NDArray[np.int64], list[int], list[int]] | None:
-    """Return the rows packed into integers and sorted, with the minimum and the bits of each
-    column.
+    """Return the rows packed into integers and sorted, with each column's minimum and number of
+    bits.
 
-    Integers sort ten times faster than rows. Return None if the rows do not fit or there are none.
+    Integers sort ten times faster than rows. Return None if the rows do not fit or if there are
+    none.
     """
     if not len(columns[0]):
         return None

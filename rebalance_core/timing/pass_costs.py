@@ -1,12 +1,12 @@
-"""What a pass costs beyond the recorded passes, with longer round trips, more brokers or more new
-queues.
+"""The additional cost of passes with longer round trips, more brokers or more new queues than
+recorded.
 
 A pass queries a broker for the members of each topic and looks up the offset of each queue that it
 takes; in an orderly group it first requests the queue's lock. A pass that changed something ends
 with a heartbeat to one broker after another (``RebalanceImpl``, ``MQClientInstance`` of 4.9.7 to
 5.5.0; rocketmq.md §3, §4.4, §6.2). The delays of passes in `timing.delays` were measured on
 loopback with up to `RECORDED_BROKERS` brokers and `RECORDED_QUEUES` queues, and include these
-requests. This module adds the cost of further ones.
+requests. This module adds the cost of any beyond those.
 """
 
 from __future__ import annotations
@@ -32,16 +32,15 @@ def taking_us(
     locks: NDArray[np.bool_],
     draws: NDArray[np.uint64],
 ) -> tuple[Times, Times]:
-    """Return how much later passes take their new queues, and how much later they have taken them
-    all.
+    """Return by how much passes take their new queues later, and by how much they finish later.
 
     A pass takes one queue after another. The first result is the delay of the middle queue, at
-    which all count as taken.
+    which all of them count as taken.
 
     Args:
         options: supply the round trip and the fit.
         new: the number of queues that each pass takes.
-        locks: whether it requests their locks.
+        locks: whether it requests locks for them.
         draws: a random draw for each pass.
     """
     fitted = options.fitted(QUEUE_TAKEN)
@@ -53,7 +52,7 @@ def taking_us(
 
 
 def round_us(options: ClockOptions, brokers: NDArray[np.int64], draws: NDArray[np.uint64]) -> Times:
-    """Return how much longer a round of heartbeats takes.
+    """Return the additional duration of a round of heartbeats.
 
     Args:
         options: supply the round trip and the fit.

@@ -19,8 +19,8 @@ from rebalance_core.timing.group_timeline import (
 )
 
 BROKER_LOGS = "brokers/"
-"""The folder of a collection that has the brokers' logs; a ``source`` in it dates a join by the
-first broker.
+"""The folder of a collection that contains the brokers' logs; a ``source`` in it dates a join by
+the first broker.
 """
 
 
@@ -38,7 +38,7 @@ class LifetimeBuilder:
     _new: list[int] = field(default_factory=list)
 
     def take(self, event: Event, state: GroupState) -> None:
-        """Apply a consumer event whose member the group's state contained."""
+        """Apply a consumer event for a member that the group's state contained."""
         assert event.client_id is not None
         key = (event.client_id, event.channel_id)
         ends = event.event_type in (events.CONSUMER_LEAVE, events.CONSUMER_LOST)
@@ -123,7 +123,7 @@ class LifetimeBuilder:
 
 
 def _is_notified(event: Event, state: GroupState) -> bool:
-    """Return whether members are notified, as they always are of a closed channel
+    """Return whether members are notified, which is always the case for a closed channel
     (rocketmq.md §6.2).
     """
     return state.settings.notified or event.event_type == events.CONSUMER_LOST

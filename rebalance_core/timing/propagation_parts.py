@@ -1,4 +1,4 @@
-"""Partial results of each change over a slice of seeds, which add up exactly over all seeds."""
+"""Partial results for each change over a slice of seeds, which add up exactly over all seeds."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ PARTIAL_SCHEMA: Final = pa.schema(
         ("rates_unknown", pa.int64()),
     ]
 )
-"""A row per change and part: histograms of convergence times and gaps in milliseconds, sums, and
+"""One row per change and part: histograms of convergence times and gaps in milliseconds, sums, and
 the number of hand-overs whose messages are unknown.
 """
 _KEYS = 6
-"""The first columns, which are equal in all parts of a change."""
+"""The first columns, which are equal in all parts for a change."""
 _SUMS = ("orphan_queue_ms", "double_queue_ms", "read_again_milli", "rates_unknown")
 _SHARES = (("p50", 50), ("p95", 95), ("p99", 99), ("max", 100))
 
@@ -51,12 +51,12 @@ _SHARES = (("p50", 50), ("p95", 95), ("p99", 99), ("max", 100))
 def partial_of(
     timeline: GroupTimeline, times: OwnerTimes, moved: Handovers, replayed: Ints, delays: str
 ) -> pa.Table:
-    """Return the part of a slice of seeds, with `PARTIAL_SCHEMA`.
+    """Return the part for a slice of seeds, with `PARTIAL_SCHEMA`.
 
     Args:
         timeline: the played timeline.
-        times: the times of every change and seed.
-        moved: hand-overs of all of these seeds.
+        times: the times for every change and seed.
+        moved: the hand-overs in all of these seeds.
         replayed: messages read again in each hand-over, as `read_again_milli` returns it.
         delays: the basis of the delays.
     """

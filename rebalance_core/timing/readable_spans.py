@@ -12,7 +12,7 @@ from rebalance_core.timing.options import MS_US
 
 FIRST_MS = -(1 << 61)
 LAST_MS = 1 << 61
-"""The bounds of open-ended stretches, before and after every event."""
+"""The bounds of open-ended stretches, before the first and after the last event."""
 
 Stretch = tuple[int, int]
 
@@ -22,9 +22,9 @@ class ReadableAt:
     """The state of each queue at a time.
 
     Attributes:
-        stretch: the last stretch that had begun; if none had, that of another queue or -1.
-        place: equal for two times of a queue if it did not change in between; even if inside a
-            stretch.
+        stretch: the last stretch that had begun; if none had, a stretch of another queue, or -1.
+        place: equal at two times if the queue did not change in between; even inside a stretch, odd
+            outside.
         inside: whether the queue is readable and a member reads it.
     """
 
@@ -61,7 +61,7 @@ class ReadableSpans:
 
     @cached_property
     def _begins(self) -> tuple[Ints, int, int]:
-        """A number per stretch that ascends with queue and begin, and the bounds to which begins
+        """One number per stretch, ascending with queue and start, and the bounds to which starts
         are clipped.
         """
         finite = self.begin_ms[self.begin_ms > FIRST_MS]
@@ -71,11 +71,11 @@ class ReadableSpans:
         return owner * (last - low + 1) + np.clip(self.begin_ms, low, last) - low, low, last
 
     def begin(self, stretch: Ints) -> Ints:
-        """Return when stretches begin; accepts any number that `at` returns."""
+        """Return when stretches begin; accept any number that `at` returns."""
         return self.begin_ms[stretch] if len(self.begin_ms) else np.zeros(len(stretch), np.int64)
 
     def end(self, stretch: Ints) -> Ints:
-        """Return when stretches end; accepts any number that `at` returns."""
+        """Return when stretches end; accept any number that `at` returns."""
         return self.end_ms[stretch] if len(self.end_ms) else np.zeros(len(stretch), np.int64)
 
     def mask(self, at_ms: int) -> Bools:
@@ -85,7 +85,7 @@ class ReadableSpans:
 
 
 def readable_of(timeline: GroupTimeline) -> ReadableSpans:
-    """Return the stretches of every queue of a timeline, in logged times.
+    """Return the stretches of every queue in a timeline, in logged times.
 
     A topic counts while a live member subscribes to it. Without live members, the topics of the
     last members count, as in the ledger.

@@ -25,8 +25,8 @@ NamedRoute = tuple[RouteVersion, tuple[MessageQueue, ...]]
 
 @dataclass(slots=True)
 class RouteBook:
-    """Collects the versions of routes instant by instant, skipping versions that equal the
-    previous.
+    """Collects the versions of routes instant by instant, skipping versions equal to the previous
+    one.
     """
 
     topics: frozenset[str]
@@ -58,7 +58,7 @@ class RouteBook:
                 versions.append((route, queues))
 
     def reads(self, broker_name: str) -> bool:
-        """Return whether some topic is on the broker."""
+        """Return whether any topic is on the broker."""
         number = self.replicas.numbers.get(broker_name)
         return any(number in each[-1][0].heartbeat_targets for each in self.versions.values())
 
@@ -119,7 +119,7 @@ class BrokerBook:
             )
 
     def _locks_go_to(self, giver: str | None, broker: int, moment: LoggedTime) -> None:
-        """Let another process grant locks, or None; earlier locks are lost."""
+        """Let another process, or none, grant locks; earlier locks are lost."""
         before, self._locks_by[broker] = self._locks_by[broker], giver
         if before == giver:
             return

@@ -27,7 +27,9 @@ class RouteTimes(EventTimes):
 
     @cached_property
     def route_visible_us(self) -> tuple[Times, ...]:
-        """For each topic, (versions, S) when the name server first returns each route version."""
+        """For each topic, (versions, S) the time at which the name server first returns each route
+        version.
+        """
         shape = -1, len(self.seeds)
         rows = [[self._visible_us(each) for each in versions] for versions in self.timeline.routes]
         each_us = [np.array(times, np.int64).reshape(shape) for times in rows]
@@ -66,7 +68,9 @@ class RouteTimes(EventTimes):
 
     @cached_property
     def route_lag(self) -> Times:
-        """(lifetimes, S): how much later than others a client's name server learns of routes."""
+        """(lifetimes, S): how much later than other name servers a client's name server learns of
+        routes.
+        """
         shape = len(self.timeline.lifetimes), len(self.seeds)
         if not self.options.late_share:
             return np.zeros(shape, np.int64)

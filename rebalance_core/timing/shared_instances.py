@@ -1,7 +1,7 @@
-"""Groups that share client instances: a notice to one group starts a pass of all
-(rocketmq.md §3.1).
+"""Groups that share client instances: a notice to one group starts a pass for all (rocketmq.md
+§3.1).
 
-An MQClientInstance has one RebalanceService and one scheduler for all groups of its client id. As
+An MQClientInstance has one RebalanceService and one scheduler for all groups with its client id. As
 long as brokers stay up, another group's notices and ``start()`` do not depend on any pass. They are
 known before the group is played, so the vectorized engine plays the group alone. Where passes of
 the other group matter (`wakes_by_passes`), the reference engine plays all groups of the instances
@@ -33,7 +33,7 @@ from rebalance_core.timing.timer_periods import BEFORE_ALL, NEVER, Times
 LONGEST_START_US = 600 * SECOND_US
 """The longest time from a client's creation to its logged join."""
 CONSUMER_BUCKETS = 16
-"""MQClientInstance.consumerTable, a ConcurrentHashMap through which each pass of the service
+"""MQClientInstance.consumerTable, a ConcurrentHashMap over which each pass of the service
 iterates.
 """
 
@@ -43,10 +43,10 @@ class _Sent:
     """The notices that a broker sends to the members of another group after an operation.
 
     Attributes:
-        broker: number of the broker in that group's timeline.
+        broker: the number of the broker in that group's timeline.
         at_us: (S,) when it sends them, or `NEVER`.
         newer_us: (S,) when it sends the next notice, which may suppress this one.
-        tick: the number of the tick in its draws.
+        tick: the tick number in its draws.
     """
 
     broker: int
@@ -97,8 +97,8 @@ class SharedInstanceWakes:
     def links(
         self, sharing_group: GroupTimeline
     ) -> Iterator[tuple[int, int, Callable[[int], int]]]:
-        """Yield (sharing lifetime, lifetime, function from a wake-up's time to its arrival), for a
-        single future.
+        """Yield, for a single future, (sharing lifetime, lifetime, function that maps the time of a
+        wake-up to that of its arrival).
 
         Args:
             sharing_group: one of the timelines in `GroupTimeline.together`.
@@ -127,7 +127,7 @@ class _SharingGroup:
 
     Attributes:
         ticks: the group's ticks.
-        goes_first: whether its passes come before those of the group in question.
+        goes_first: whether its passes precede those of the group in question.
     """
 
     ticks: Ticks
@@ -161,7 +161,7 @@ class _SharingGroup:
         return np.where((begin <= at_us) & (at_us < end), end, at_us)
 
     def passed_on_in_one(self, lifetime: ProcessLifetime, at_us: int) -> int:
-        """Return what `passed_on` returns, for a time in a single future."""
+        """Return the result of `passed_on` for a time in a single future."""
         return int(self.passed_on(lifetime, np.array([at_us], np.int64))[0])
 
     def _first_pass(self, lifetime: ProcessLifetime) -> tuple[Times, Times]:
@@ -189,13 +189,13 @@ def _first_join(timeline: GroupTimeline) -> tuple[int, str]:
 
 
 _NEVER_THROW = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
-"""Strategies that can allocate any queues among any members without throwing."""
+"""Strategies that can allocate any set of queues to any set of members without throwing."""
 
 
 def wakes_by_passes(timeline: GroupTimeline) -> bool:
     """Return whether passes of the group may wake its client instances or change its notices.
 
-    Passes request refused order locks again. Members that pause, or whose strategy throws, run a
+    Passes request refused order locks anew. Members that pause, or whose strategy throws, run a
     pass every second. New brokers notify members once they learn of the client, and whenever a
     heartbeat changes the topics.
     """
@@ -227,7 +227,7 @@ def _members_pass_again(timeline: GroupTimeline) -> bool:
 
 
 def _lifetimes_are_known_in_part(timeline: GroupTimeline) -> bool:
-    """Return whether only some brokers saw a process, or some learn of it later."""
+    """Return whether only some brokers saw a process, or some brokers learn of it later."""
     heard = {
         broker
         for versions in timeline.routes
@@ -244,8 +244,8 @@ def _lifetimes_are_known_in_part(timeline: GroupTimeline) -> bool:
 
 
 def _routes_bring_brokers(timeline: GroupTimeline) -> bool:
-    """Return whether a broker returns, or a route comes late, lacks queues, gets another broker, or
-    loses one while a member starts, whose heartbeats may still reach it.
+    """Return whether a broker returns, or a route arrives late, lacks queues, gains a broker, or
+    loses one that a starting member's heartbeats may still reach.
     """
     first_us = min((lifetime.joined.event_us for lifetime in timeline.lifetimes), default=NEVER)
     if any(lifetime.up is not None for lifetime in timeline.broker_lifetimes):
@@ -273,9 +273,7 @@ def _may_start_at(timeline: GroupTimeline, moment: LoggedTime | None) -> bool:
 
 
 def notices_of(ticks: Ticks) -> list[_Sent]:
-    """Return the notices that brokers send a group's members as others join and leave, by
-    broker.
-    """
+    """Return, by broker, the notices sent to a group's members as others join and leave."""
     timeline, sent = ticks.timeline, list[_Sent]()
     version = parse_version(timeline.settings.broker_version)
     for broker, name in enumerate(timeline.brokers):
@@ -309,7 +307,7 @@ def _operations(
     )
     notified = (
         ticks.timeline.settings.notified
-    )  # the group's setting, which a closed channel ignores
+    )  # the group's setting, which does not apply to a closed channel
     if notified and not lifetime.observed and broker in lifetime.first_brokers:
         yield Operation.JOINS, since
     if lifetime.ending is not None and lifetime.ending.notified:
@@ -334,7 +332,7 @@ def _delivered(ticks: Ticks, lifetime: ProcessLifetime, notice: _Sent) -> Times:
 
 
 def _following(times: Times) -> Times:
-    """Return (K, S) the next later time in the same column for each time, or `NEVER`."""
+    """Return (K, S) the next later time in the same column, or `NEVER`, for each time."""
     order = np.argsort(times, axis=0, kind="stable")
     rising = np.take_along_axis(times, order, axis=0)
     following = np.full_like(rising, NEVER)

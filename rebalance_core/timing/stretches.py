@@ -14,8 +14,8 @@ class ChangeWindow:
     """Changes whose windows meet or overlap.
 
     Attributes:
-        begin_us: where the simulation begins; clients were at rest before.
-        end_us: where it ends; later passes are not simulated.
+        begin_us: where the simulation begins; clients are at rest until then.
+        end_us: where the simulation ends; later passes are not simulated.
         changes: numbers of the changes in it.
     """
 

@@ -1,4 +1,4 @@
-"""How long a client reads that is suspended before it stops."""
+"""How long a suspended client goes on reading before it stops."""
 
 from dataclasses import replace
 
@@ -11,17 +11,19 @@ from rebalance_core.timing.options import MS_US
 from rebalance_core.timing.ticks import Ticks
 
 LONG_POLL_MS = 15_000
-"""DefaultMQPushConsumerImpl.BROKER_SUSPEND_MAX_TIME_MILLIS: how long a broker holds a pull."""
+"""DefaultMQPushConsumerImpl.BROKER_SUSPEND_MAX_TIME_MILLIS: the time for which a broker holds a
+pull.
+"""
 
 
 def until_suspended(held: MeasuredHoldings, ticks: Ticks, facts: MessageFacts) -> MeasuredHoldings:
-    """Return the holdings with the end of each one's reading, where that precedes the release.
+    """Return the holdings with the time at which reading ends, if it precedes the release.
 
     ``suspend()`` only stops new pulls: the pull that the broker holds brings one more message, for
     `LONG_POLL_MS` at most, and handlers and commits go on (rocketmq.md §3.2).
 
     A member that resumes counts as reading throughout. The time of a member that never stops counts
-    only where another one takes its queue.
+    only if another member takes its queue.
 
     Args:
         held: holdings that are read until they are released.

@@ -1,4 +1,4 @@
-"""The times in many futures that no pass can change: joins, ends, registrations and ticks.
+"""Times in many futures that no pass can change: joins, ends, registrations and ticks.
 
 Arrays have the seeds as their last axis and hold microseconds since the epoch. Begin with `Ticks`.
 """
@@ -87,7 +87,7 @@ class ClientTimes(EventTimes):
     @cached_property
     def start_up_us(self) -> Times:
         """(lifetimes, S): how long ``start()`` takes: the time in the options, or a recorded or
-        fitted time. With many brokers it is at least as long as the registrations, for which it
+        fitted time. With many brokers, it takes at least as long as the registrations, for which it
         waits.
         """
         if self.options.start_up_ms is not None:
@@ -188,7 +188,7 @@ class ClientTimes(EventTimes):
         Args:
             lifetimes: (n,) numbers of the clients.
             seeds: (n,) indices of the futures.
-            at_us: (n,) the times in question.
+            at_us: (n,) the times at which the ages are measured.
         """
         persists = [
             lifetime.intervals.persist_consumer_offset_interval_ms
@@ -226,19 +226,19 @@ class ClientTimes(EventTimes):
             for _, each in shared:
                 draws = uniforms(self.seeds, each.entity, Timer.PASS_LENGTH)
                 length[lifetime.index] += PASS_LENGTH.many(draws)
-        # the retry topic's list, too
+        # the retry topic's list as well
         length += self.lists_us[:, None] + self.options.rtt_us
         return length
 
     @cached_property
     def lists_us(self) -> Times:
-        """(lifetimes,): how long a pass waits for round trips to get the members of its topics."""
+        """(lifetimes,): how long a pass waits for round trips to get the members for its topics."""
         topics = [len(e.states[0][1].subscriptions) for e in self.timeline.lifetimes]
         return np.array(topics, np.int64) * self.options.rtt_us
 
     @cached_property
     def round_us(self) -> Times:
-        """(lifetimes, S): how much longer a round of heartbeats takes than in the recordings."""
+        """(lifetimes, S): the duration of a heartbeat round in excess of the recorded one."""
         brokers = [
             -(-len(lifetime.first_brokers) // HEARTBEAT_THREADS)
             if self.beats_at_once(lifetime)
@@ -249,7 +249,7 @@ class ClientTimes(EventTimes):
         return round_us(self.options, np.array(brokers, np.int64)[:, None], draws)
 
     def poll_us(self, lifetime: int, number: NDArray[np.int64]) -> Times:
-        """Return the tick of a route poll, which decides the route that it gets; ``number`` is
+        """Return the tick of a route poll, which determines the route that it gets; ``number`` is
         (..., S).
         """
         tick: Times = (
@@ -280,7 +280,8 @@ class ListTimes(ClientTimes):
 
     @cached_property
     def registered(self) -> Times:
-        """(lifetimes, brokers, S): first registrations; `NEVER` where the join reaches no broker.
+        """(lifetimes, brokers, S): first registrations; `NEVER` where the join does not reach the
+        broker.
 
         Times are counted back from the return of ``start()``, which follows the last registration.
         """
@@ -313,7 +314,8 @@ class ListTimes(ClientTimes):
 
     @cached_property
     def unregistered(self) -> Times:
-        """(lifetimes, brokers, S): when a broker's list loses it at its end; `NEVER` if it stays.
+        """(lifetimes, brokers, S): when a broker removes it from its list at its end; `NEVER` if it
+        stays.
 
         It does not check whether the client was registered there.
         """
@@ -338,7 +340,7 @@ class ListTimes(ClientTimes):
         return times
 
     def _deaths(self, lifetimes: NDArray[np.int64]) -> list[list[int]]:
-        """Return the indices of lifetimes that end at the same instant, as when a process or a host
+        """Return the indices of lifetimes that end at the same instant, as when a process or host
         dies.
         """
         deaths: dict[tuple[int, int], list[int]] = {}
@@ -350,8 +352,8 @@ class ListTimes(ClientTimes):
         return list(deaths.values())
 
     def _closed(self, lifetimes: NDArray[np.int64], brokers: NDArray[np.int64]) -> Times:
-        """Return (lifetimes, brokers, S) how long after its death a broker handles the connection
-        of a process.
+        """Return (lifetimes, brokers, S) the time from a process's death until a broker handles its
+        connection.
 
         The connections of processes that die at the same instant close together, and each broker
         handles them one after another.
@@ -372,10 +374,10 @@ class ListTimes(ClientTimes):
 
 
 class Ticks(ListTimes, RouteTimes):
-    """The times of a timeline in many futures.
+    """A timeline's times in many futures.
 
     Attributes:
         timeline: what happens.
-        seeds: (S,) of the futures.
+        seeds: (S,) the seeds of the futures.
         options: the simulation's options.
     """

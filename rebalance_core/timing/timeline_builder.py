@@ -33,11 +33,10 @@ def build_timeline(history: GroupHistory, options: ClockOptions) -> GroupTimelin
 
     Args:
         history: the group's history, with checked rows.
-        options: `exact_times` decides how whole seconds are read.
+        options: `exact_times` determines how whole seconds are interpreted.
 
     Returns:
-        The timeline, without topics that are popped at any time, retry topics and epochs without a
-        change.
+        The timeline, without topics that are ever popped, retry topics and epochs without a change.
     """
     whole = replace(history, events=tuple(e for e in history.events if not _is_partial_end(e)))
     replay = replay_events(whole, _settle_first(), include_retry_topics=False)
@@ -157,7 +156,7 @@ class _Builder:
         return (at_ms // 1_000 * 1_000 if self._is_coarse(at_ms) else at_ms) * MS_US
 
     def _topics(self) -> frozenset[str]:
-        """Return the topics to which any member subscribes at any time, without retry and popped
+        """Return the topics to which any member ever subscribes, without retry and popped
         topics.
         """
         named = set(self._history.settings.subscriptions or ())
@@ -214,8 +213,8 @@ def _is_partial_end(event: Event) -> bool:
 
 
 def _settle_first() -> Callable[[GroupView, Settled], Settled]:
-    """Return a function that settles the first epoch and leaves later ones, which are not used,
-    empty.
+    """Return a function that settles the first epoch and leaves later ones empty, as they are not
+    used.
     """
     strategies: dict[StrategyKey, AllocationStrategy] = {}
     seen = False

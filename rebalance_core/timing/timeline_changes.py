@@ -17,8 +17,8 @@ from rebalance_core.timing.group_timeline import (
 from rebalance_core.timing.options import MS_US, ClockOptions
 
 SETTLE_MS = 240_000
-"""How long a change is simulated: enough for a route poll, a pass, a first heartbeat and two lock
-expiries.
+"""How long a change is simulated: long enough for a route poll, a pass, a first heartbeat and two
+lock expiries.
 """
 
 _LEAD_MS = 1
@@ -33,7 +33,7 @@ def changes_of(
     settle_ms: int = SETTLE_MS,
     lead_us: int = delays.LONGEST_LEAD_MS * MS_US,
 ) -> tuple[TimelineChange, ...]:
-    """Return the changes in order of time.
+    """Return the changes in chronological order.
 
     Args:
         epochs: the epochs of the replay.
@@ -48,7 +48,7 @@ def changes_of(
         causes.setdefault(at_ms, (event_type,))
     begins: dict[int, int] = {}
     for at_ms, why in sorted(causes.items()):
-        # Each of several close changes has its event in its own window.
+        # When several changes are close together, each has its event in its own window.
         after = max(begins, default=None)
         begin = since_us(at_ms) - _lead_us(why, lead_us)
         begins[at_ms] = begin if after is None else max(begin, since_us(after) + 1)
@@ -69,8 +69,8 @@ def changes_of(
 
 
 def _silence_us(at_ms: int, broker_lifetimes: Sequence[BrokerLifetime], since_us: int) -> int:
-    """Return how long passes may wait for a lost host before the change, which no broker notices
-    earlier.
+    """Return how long passes may wait for a lost host before the change, since no broker notices
+    the loss earlier.
     """
     lost = any(
         lifetime.host_lost
@@ -86,7 +86,7 @@ def _lead_us(causes: tuple[str, ...], lead_us: int) -> int:
 
 
 def lead_us(lifetimes: Sequence[ProcessLifetime], options: ClockOptions) -> int:
-    """Return how long before its logged join some process may register with a broker."""
+    """Return how long before its logged join a process may register with a broker."""
     return max(
         (
             delays.longest_lead_us(

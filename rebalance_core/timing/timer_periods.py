@@ -18,13 +18,13 @@ Times = NDArray[np.int64]
 NEVER = np.iinfo(np.int64).max // 2
 """A time after all others."""
 BEFORE_ALL = -NEVER
-"""A time before the log."""
+"""A time before the log begins."""
 
 POLL_US = ROUTE_POLL_MS * MS_US
 """The brokers' period; clients may have other intervals, as in `TimerPeriods`."""
 LOCK_RENEWAL_US = LOCK_RENEWAL_MS * MS_US
 MIN_INTERVAL = (5, 2, 0)  # ISSUE #7644
-"""Clients repeat an unbalanced pass after a second from this version on (rocketmq.md §3.1)."""
+"""The first version whose clients repeat an unbalanced pass after a second (rocketmq.md §3.1)."""
 FIRST_POLL_US = 10 * MS_US
 """MQClientInstance.startScheduledTask: initial delay of the route poll."""
 FIRST_HEARTBEAT_US = 1 * SECOND_US
@@ -42,7 +42,7 @@ class TimerPeriods:
     Attributes:
         poll: between route polls.
         beat: between heartbeats.
-        wait: between passes of a client that no notice wakes.
+        wait: between passes of a client that is not woken by a notice.
         least: the minimum between two passes (5.2+).
     """
 
@@ -53,7 +53,7 @@ class TimerPeriods:
 
     @classmethod
     def from_lifetimes(cls, lifetimes: Sequence[ProcessLifetime]) -> TimerPeriods:
-        """Return the periods given the lifetimes' intervals; a wait is at least the minimum
+        """Return the periods for the lifetimes' intervals; a wait is at least the minimum
         interval.
         """
         rows = []

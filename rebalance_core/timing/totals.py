@@ -34,14 +34,14 @@ TOTALS_PARTIAL_SCHEMA: Final = pa.schema(
         ("suspended_ms", pa.list_(pa.int64())),
     ]
 )
-"""A row per rollout and part, with an integer per figure and future, null where unknown.
+"""One row per rollout and part, with one integer per figure and future; null where unknown.
 
-``suspended_ms`` is the time x queues that only a suspended client held.
+``suspended_ms`` is time x queues that only a suspended client held.
 """
 
 
 def rollouts(windows: Windows, from_ms: int | None, to_ms: int | None) -> list[Ints]:
-    """Return the numbers of each rollout's changes, the changes of a run within the time range."""
+    """Return the numbers of each rollout's changes: those of a run within the time range."""
     at_ms = windows.change_ms
     counted = np.ones(len(at_ms), np.bool_)
     if from_ms is not None:
@@ -61,16 +61,16 @@ def totals_partial(
     replayed: Ints,
     late: Floats,
 ) -> pa.Table:
-    """Return the part of some seeds, of `TOTALS_PARTIAL_SCHEMA`.
+    """Return the part for a slice of seeds, with `TOTALS_PARTIAL_SCHEMA`.
 
     Args:
         timeline: the played timeline.
         windows: the windows of the timeline.
         changes: the changes of each rollout, as `rollouts` returns them.
         sums: (changes, seeds) ``last_ms``, ``orphan_ms`` and ``double_ms`` of each change.
-        moved: hand-overs of all of these seeds.
-        replayed: messages read again in each hand-over, `UNKNOWN` where unknown.
-        late: milliseconds of each hand-over, NaN where unknown.
+        moved: the hand-overs in all of these seeds.
+        replayed: the messages read again in each hand-over; `UNKNOWN` where unknown.
+        late: the lateness in milliseconds for each hand-over; NaN where unknown.
     """
     seeds = sums["orphan_ms"].shape[1]
     passed = moved.between_two

@@ -12,12 +12,12 @@ from rebalance_core.timing.options import MS_US, SECOND_US
 from rebalance_core.timing.stretches import stretches_of
 
 _RESTED_US = 60 * SECOND_US
-"""How long a route change takes to spread; later events are seldom its effects."""
+"""The time that a route change takes to spread; later events are seldom its effects."""
 
 
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """The windows of all changes, as arrays with a value per change.
+    """The windows of all changes, as arrays with one value per change.
 
     Within a run, each change begins before the previous one is over.
 
@@ -26,7 +26,8 @@ class Windows:
         run: the number of its run.
         run_change_ms: the first change of its run.
         run_end_ms: the end of its run's simulation.
-        followed_ms: the time from the change to the next, at most as long as a change is simulated.
+        followed_ms: the time from the change to the next one, or until the simulation of the change
+            ends if that is sooner.
     """
 
     change_ms: Ints
@@ -49,7 +50,7 @@ def windows_of(timeline: GroupTimeline) -> Windows:
     end_us = np.array([change.end_us for change in changes], np.int64)
     # A window that begins before that of an older change takes all of its time.
     newest_us = np.minimum.accumulate(begin_us[::-1])[::-1]
-    for stretch in stretches_of(timeline):  # the first in it has all that happens before the next
+    for stretch in stretches_of(timeline):  # the first takes all until the next
         newest_us[stretch.changes.start] = stretch.begin_us
     alone = np.ones(len(changes), np.bool_)
     alone[1:] = newest_us[1:] > end_us[:-1]

@@ -50,7 +50,7 @@ def schedule_pass(world: World, client: Client) -> None:
 
 
 def passes_while_suspended(client: Client) -> bool:
-    """Return whether idle passes keep a suspended client's clock (rocketmq.md §3.2)."""
+    """Return whether idle passes follow a suspended client's clock (rocketmq.md §3.2)."""
     return client.version < MIN_INTERVAL
 
 

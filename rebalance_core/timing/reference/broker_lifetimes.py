@@ -8,7 +8,7 @@ from rebalance_core.timing.reference.world import ReferenceBroker, World
 
 
 def brokers_at_first(timeline: GroupTimeline) -> list[ReferenceBroker]:
-    """Return every broker in its state before the log."""
+    """Return every broker in its state before the log begins."""
     first = {
         lifetime.broker: lifetime.up is None for lifetime in reversed(timeline.broker_lifetimes)
     }
@@ -51,8 +51,8 @@ def _down(broker: ReferenceBroker, *, silent: bool) -> None:
 
 
 def _master(broker: ReferenceBroker, *, present: bool) -> None:
-    """Set whether the master is present, which alone grants order locks and keeps them in
-    memory.
+    """Set whether the master, which alone grants order locks and keeps them in memory, is
+    present.
     """
     broker.lockless = not present
     broker.locks.clear()

@@ -1,4 +1,4 @@
-"""The event queue, a heap in a total order, which makes every run of a seed identical."""
+"""The event queue: a heap with a total order, so that every run of a seed is identical."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 
 class Kind(IntEnum):
-    """Kinds of events; simultaneous ones come in this order."""
+    """Kinds of events; simultaneous events occur in this order."""
 
     STRETCH = -1
     TIMELINE = 0
@@ -55,7 +55,7 @@ class EventQueue:
         process: int = NO_PROCESS,
         broker: int = NO_PROCESS,
     ) -> None:
-        """Add an action; an overdue action comes next."""
+        """Add an action; an overdue action runs next."""
         self._sequence += 1
         entry = _QueuedEvent(max(at_us, self.now_us), kind, process, broker, self._sequence, action)
         heapq.heappush(self._entries, entry)

@@ -23,7 +23,7 @@ from rebalance_core.timing.timer_periods import (
 
 
 class Future:
-    """The times of a future that do not depend on its passes, from the `Ticks` of a seed; in
+    """The times in a future that do not depend on its passes, from the `Ticks` of a seed, in
     microseconds since the epoch.
     """
 
@@ -94,8 +94,8 @@ class Future:
         """Return a broker's last route poll up to a time, or None if its process has not polled
         yet.
 
-        It polls as often as a client. Logs record its registration, up to 10 s after its start, so
-        the phase is unknown.
+        It polls as often as a client. Logs record its registration, which follows its start by up
+        to 10 s, so the phase is unknown.
         """
         draw = uniform(
             self.seed, self.timeline.broker_entities[broker], Timer.BROKER_POLL, lifetime

@@ -18,7 +18,7 @@ REQUEST_TIMEOUT_US = 3 * SECOND_US
 
 
 def heartbeat(world: World, client: Client, operation: Operation, number: int) -> None:
-    """Send a heartbeat to each broker of the routes that the client knows."""
+    """Send a heartbeat to each broker in the routes that the client knows."""
     for broker in reached_brokers(world, client):
         if broker.lists(client.index):
             subscribe(world, client, broker, operation, number)

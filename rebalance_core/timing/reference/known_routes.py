@@ -1,5 +1,5 @@
-"""The routes that clients know, from their polls and from what passes fetch
-(rocketmq.md §6.1, §6.3).
+"""The routes that clients know from their polls and from the fetches of passes (rocketmq.md §6.1,
+§6.3).
 
 Upstream: ``MQClientInstance.updateTopicRouteInfoFromNameServer``. A client never goes back to an
 older version, and never adopts a route without a broker (TOPIC_NOT_EXIST keeps the old one).
@@ -26,7 +26,7 @@ def visible(world: World, client: Client, topic: int, at_us: int) -> int | None:
 
 
 def brokers_route(world: World, broker: ReferenceBroker, topic: str) -> RouteVersion | None:
-    """Return the route by which a broker allocates, from its last poll or fetched at the first
+    """Return the route that a broker uses to allocate, from its last poll or fetched at the first
     request.
     """
     number = world.topic_numbers.get(topic)
@@ -57,7 +57,9 @@ def known_brokers(world: World, client: Client) -> list[int]:
 
 
 def adopt(client: Client, versions: Mapping[int, int]) -> None:
-    """Adopt the given versions that are newer than those that the client knows; keyed by topic."""
+    """Adopt the given versions, keyed by topic, if they are newer than those that the client
+    knows.
+    """
     for topic, version in versions.items():
         client.versions[topic] = max(version, client.versions.get(topic, version))
 
@@ -69,9 +71,7 @@ def answers(world: World, client: Client, at_us: int) -> dict[int, int]:
 
 
 def first_routes(world: World, client: Client) -> None:
-    """Give a starting client its first routes, or its initial routes if it is older than the
-    log.
-    """
+    """Give a starting client its first routes, or its initial routes if it predates the log."""
     adopt(client, answers(world, client, world.future.created[client.index]))
     if not client.lifetime.observed:
         return
@@ -90,7 +90,7 @@ def schedule_poll(world: World, client: Client) -> None:
 
 
 def _poll(world: World, client: Client, stretch: int) -> None:
-    """Poll routes, as they are at the tick or when the scheduler thread gets to it."""
+    """Poll routes as they are at the tick, or when the scheduler thread gets to it."""
     if not world.ticks(client, stretch):
         return
     if client.scheduler_free_us > world.now_us:
@@ -124,6 +124,6 @@ def catch_up(world: World, client: Client, until_us: int) -> None:
 
 
 def subscribed(world: World, client: Client) -> list[int]:
-    """Return the numbers of the client's topics that have a route at some time."""
+    """Return the numbers of the client's topics that ever have a route."""
     numbers = map(world.topic_numbers.get, client.member.subscriptions)
     return sorted(number for number in numbers if number is not None)

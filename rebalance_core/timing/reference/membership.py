@@ -17,14 +17,14 @@ from rebalance_core.timing.reference.event_queue import Kind
 from rebalance_core.timing.reference.world import Client, ReferenceBroker, World
 
 BROADCASTING_IS_SILENT = (5, 3, 1)
-"""Brokers send no notices to a BROADCASTING group from this version on."""
+"""The first version whose brokers send no notices to a BROADCASTING group."""
 NEWEST_NOTICE_WINS = (5, 3, 3)
-"""A newer notification stops the loop of an older one from this version on."""
+"""The first version in which a newer notification stops the loop of an older one."""
 
 
 def member_list(world: World, broker: ReferenceBroker) -> tuple[str, ...] | None:
-    """Return the answer to GET_CONSUMER_LIST_BY_GROUP, a client id per entry, or None if the broker
-    is down or lists no member.
+    """Return the answer to GET_CONSUMER_LIST_BY_GROUP, one client id per entry, or None if the
+    broker is down or lists no member.
 
     ``ConsumerManageProcessor``: an empty list is an error, which the client treats as no answer.
     """
@@ -49,7 +49,9 @@ def join(world: World, lifetime: ProcessLifetime, number: int) -> None:
 
 
 def _unlisted(world: World, stale_entry: ProcessLifetime, broker: ReferenceBroker) -> int | None:
-    """Return the process that a stale entry reconnects and the broker does not list, or None."""
+    """Return the process that a stale entry reconnects and that the broker does not list, or
+    None.
+    """
     for client in world.clients.values():
         if client.lifetime.client_id == stale_entry.client_id and not broker.lists(client.index):
             return client.index
@@ -80,7 +82,7 @@ def subscribe(
 def unregister(
     world: World, lifetime: ProcessLifetime, broker: ReferenceBroker, *, notify: bool
 ) -> None:
-    """Remove a process and its connections from a broker's list; a scan notifies no member."""
+    """Remove a process and its connections from a broker's list; a scan notifies no members."""
     listed = [
         entry for entry, client in broker.entries.items() if lifetime.index in (entry, client)
     ]
@@ -104,9 +106,7 @@ def _tell(
     version = world.broker_version
     if member.message_model == BROADCASTING and version >= BROADCASTING_IS_SILENT:
         return
-    closes = (
-        operation == Operation.GOES
-    )  # no lifetime is notified of what the group's switch forbids
+    closes = operation == Operation.GOES  # the group's switch may forbid all other notices
     mode = world.future.notices(broker.number, world.now_us)
     if mode == OFF or not (closes or world.timeline.settings.notified):
         return

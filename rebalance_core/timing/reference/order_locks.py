@@ -28,8 +28,8 @@ def broker_answers(
 
     Args:
         world: the moment.
-        masterless: brokers whose master's address the pass lacks.
-        no_locks: refuse every lock, to see what the pass requests.
+        masterless: brokers whose master's address the pass does not know.
+        no_locks: refuse every lock, to see which locks the pass requests.
     """
     names = world.timeline.brokers
     silent = (
@@ -47,7 +47,7 @@ def broker_answers(
 
 
 def note_backlog(world: World, client: Client) -> None:
-    """Set for each queue of a client whether messages wait in the client."""
+    """Set, for each of a client's queues, whether messages wait in the client."""
     if client.process.unlocks_on_removal:
         for queue, state in client.process.table.items():
             number = world.queue_numbers.get(queue)
@@ -65,8 +65,8 @@ def granted(
 
 
 def has_backlog(world: World, queue: int) -> bool:
-    """Return whether messages of a queue wait in the client, which is unknown and so true in half
-    of all futures.
+    """Return whether messages from a queue wait in the client, which is unknown and therefore true
+    in half of all futures.
     """
     broker = world.timeline.broker_of_queue[queue]
     entity = world.timeline.broker_entities[broker]
@@ -78,9 +78,9 @@ def release_after_pass(
 ) -> None:
     """Schedule the unlocking of queues that a pass removed.
 
-    Since 5.2 a busy listener delays it for as long as ``tryLock`` waits; before, messages in the
-    client delay it for 20 s. Queues of topics that are no longer subscribed are not unlocked, nor
-    are any by a client that keeps its locks.
+    Since 5.2, a busy listener delays it for as long as ``tryLock`` waits; in earlier versions,
+    messages in the client delay it for 20 s. Queues of topics that are no longer subscribed are not
+    unlocked, and a client that keeps its locks unlocks none.
     """
     if not client.process.unlocks_on_removal or client.member.profile.locks == KEPT:
         return
@@ -99,12 +99,12 @@ def release_after_pass(
 
 
 def waits_for_listener(client: Client) -> bool:
-    """Return whether the removal of a queue waits for the listener, not for its messages."""
+    """Return whether the removal of a queue waits for the listener rather than for its messages."""
     return client.version >= FORCED_UNLOCK
 
 
 def unlock_all(world: World, client: Client) -> None:
-    """Apply ``unlockAll`` at a graceful end; later locks stay."""
+    """Apply ``unlockAll`` at a graceful end; locks granted later remain."""
     for queue in client.held if client.process.unlocks_on_removal else ():
         _release(world, client, queue)
 
@@ -138,7 +138,7 @@ def _tick(world: World, client: Client, stretch: int) -> None:
 
 
 def remember_renewals(world: World, clients: Iterable[Client], since_us: int) -> None:
-    """Record the effect of lockAll during an idle period, of which only each client's last round
+    """Record the effect of lockAll during an idle period, in which only each client's last round
     counts.
     """
     last = []
@@ -173,7 +173,7 @@ def _release_after_pass(world: World, client: Client, queue: int, delay_us: int)
 
 
 def _release(world: World, client: Client, queue: int) -> None:
-    """Release a queue by client id alone, even if the client has taken it again meanwhile."""
+    """Release a queue by client id alone, even if the client has retaken it meanwhile."""
     broker = _broker(world, queue)
     lock = broker.locks.get(queue)
     if lock is not None and lock.client_id == client.lifetime.client_id and broker.up:

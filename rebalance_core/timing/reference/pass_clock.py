@@ -17,14 +17,15 @@ class PassClock:
     """The clock of a client's passes.
 
     Attributes:
-        last_end_us: end of the last pass, or the creation of a new client.
-        min_interval_us: the minimum interval, which depends on version and settings.
+        last_end_us: the end of the last pass, or a new client's creation.
+        min_interval_us: the minimum interval between passes, which depends on version and settings.
         length_us: how long each of its passes takes.
         own_wait_us: the wait after a balanced pass if no notice wakes it.
         number: the number of the next pass; idle passes count.
         wait_us: the wait until the next pass if no notice wakes the client.
         woken_us: the first wake-up that no pass has used up.
-        busy_until_us: no pass begins earlier, because a pass outside the clock is running.
+        busy_until_us: the time before which no pass begins, because a pass outside the clock is
+            running.
     """
 
     last_end_us: int
@@ -73,7 +74,7 @@ class PassClock:
         self.last_end_us, self.wait_us, self.woken_us = last_end_us, self.min_interval_us, None
 
     def unbalanced(self) -> None:
-        """Mark the last pass as unbalanced, after which the next comes soon (since 5.2)."""
+        """Mark the last pass as unbalanced, so that the next follows soon (since 5.2)."""
         if self.min_interval_us:
             self.wait_us = self.min_interval_us
 

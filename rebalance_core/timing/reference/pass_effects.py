@@ -32,7 +32,7 @@ from rebalance_core.timing.reference.order_locks import (
 from rebalance_core.timing.reference.world import Client, World
 
 COLD_PASSES = 2
-"""In how many passes a new process is slow to take queues."""
+"""The number of passes in which a new process is slow to take queues."""
 SLOW_PASSES = 4
 """The number of passes in which a new process may be slow to release queues, including passes
 without a route or member list.
@@ -50,9 +50,9 @@ class RunningPass:
         end_us: when it ends, if known.
         timed_out_us: how long it waited for lost hosts.
         resumed: whether ``resume()`` runs it, which leaves the pass clock alone.
-        routes: the routes that the client knows at its begin, in Java's order of the topics.
-        fetched: route versions that it fetches, by topic number; used after its end.
-        view: the basis of its decision, once it has the answers.
+        routes: the routes that the client knows when it begins, in Java's topic order.
+        fetched: the route versions that it fetches, by topic number; used after it ends.
+        view: the basis of its decision, once it has received the answers.
     """
 
     client: Client
@@ -125,7 +125,7 @@ def _ask_for_locks(world: World, running: RunningPass, dropped: PassRecord) -> N
     record = run_pass(client.process, running.view, answers)
     new = client.process.table.keys() - before
     granted(world, client, record, new)
-    if not new:  # ignores offsets, first pulls and all later effects of a lock
+    if not new:  # ignores offsets, first pulls and any later effects of a lock
         running.end_us = max(running.begin_us + client.clock.length_us, world.now_us)
     _take(world, client, new)
     due = dropped.heartbeats + record.heartbeats > 0
@@ -146,7 +146,7 @@ def end(
         world: the moment.
         running: the pass.
         record: its steps.
-        heartbeat_due: whether it ends with a round of heartbeats.
+        heartbeat_due: whether it ends with a heartbeat round.
         moves: whether it took queues, or released some without requesting locks; only then does the
             round take time. Passes that send a round for topics without a route are ignored.
     """
@@ -193,7 +193,9 @@ def _take(world: World, client: Client, queues: Collection[MessageQueue]) -> Non
 
 
 def _numbers(world: World, client: Client, queues: Collection[MessageQueue]) -> list[int]:
-    """Return the numbers of queues in routes; pull consumers also take CONFIG's missing queues."""
+    """Return the numbers of the queues that are in routes; pull consumers also take CONFIG's
+    missing queues.
+    """
     if not (client.leaving or world.is_alive(client)):
         return []
     numbers = map(world.queue_numbers.get, queues)
@@ -211,5 +213,5 @@ def _wake(world: World, client: Client) -> None:
 
 
 def draw_of(world: World, running: RunningPass, timer: int) -> int:
-    """Return a draw of a pass."""
+    """Return a draw for a pass."""
     return world.draw(running.client.lifetime.entity, timer, running.number)

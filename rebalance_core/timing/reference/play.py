@@ -28,7 +28,7 @@ class Played:
 
     Attributes:
         log: the takes and releases of all queues.
-        passes: every simulated pass, in order of begin; idle passes between distant changes are
+        passes: every simulated pass, in order of its start; idle passes between distant changes are
             only counted.
     """
 
@@ -39,7 +39,7 @@ class Played:
 def play(timeline: GroupTimeline, seed: int, options: ClockOptions) -> OwnershipLog:
     """Play a future.
 
-    Cost: a heap operation per event, an allocation per pass and topic.
+    Cost: one heap operation per event and one allocation per pass and topic.
 
     Args:
         timeline: what happens to the group.
@@ -115,7 +115,7 @@ def _end_stretch(world: World) -> None:
 
 
 def _take_up(world: World, since_us: int) -> None:
-    """Begin a stretch after applying what happened on its own since the last one."""
+    """Begin a stretch after applying what happened by itself since the last one."""
     clients = [world.clients[index] for index in sorted(world.clients)]
     for client in clients:
         if not client.in_pass:
@@ -129,7 +129,7 @@ def _take_up(world: World, since_us: int) -> None:
 
 
 def rested(timeline: GroupTimeline, number: int) -> bool:
-    """Return whether the previous change is so long ago that all passes it caused are over."""
+    """Return whether the previous change was long enough ago that all passes it caused are over."""
     changes = timeline.changes
     return changes[number].begin_us - changes[number - 1].begin_us >= WAIT_US
 
@@ -151,7 +151,7 @@ def _put_out_of_step(world: World, number: int) -> None:
 
 
 def _beat(world: World, client: Client, since_us: int) -> None:
-    """Apply the heartbeats since a time, of which the last reached the brokers known then."""
+    """Apply the heartbeats since a time, the last of which reached the brokers known then."""
     number = world.future.heartbeats_before(client.index, world.now_us + 1) - 1
     at_us = world.future.heartbeat_us(client.index, number)
     if number >= 0 and at_us > since_us > BEFORE_ALL:

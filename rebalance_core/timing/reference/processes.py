@@ -99,7 +99,7 @@ def join_instances(worlds: Sequence[World]) -> None:
 
 
 def come(world: World, lifetime: ProcessLifetime) -> Client:
-    """Create a process whose timers run and which knows the routes of its topics but holds
+    """Create a process with running timers that knows the routes of its topics but holds
     nothing.
     """
     member, index = lifetime.states[0][1], lifetime.index
@@ -176,7 +176,9 @@ def _started(world: World, index: int) -> None:
 
 
 def _change(world: World, lifetime: ProcessLifetime, number: int) -> None:
-    """Change topics, suspend or resume; only new topics are notified at once (rocketmq.md §6.2)."""
+    """Change topics, suspend or resume; brokers notify at once only of new topics (rocketmq.md
+    §6.2).
+    """
     client = world.clients.get(lifetime.index)
     if client is None:
         return

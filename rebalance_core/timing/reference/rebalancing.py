@@ -26,8 +26,8 @@ from rebalance_core.timing.timer_periods import MIN_INTERVAL
 SAMPLE_AFTER_US = 1_000
 """How long after its start a pass has the member list; at least the shortest DROP_AFTER."""
 CHANNEL_AFTER_US = 2_000
-"""Since 5.2, how long after a pass begins the broker that it asked receives the client's heartbeat
-(onChannelActive).
+"""The time from the start of a pass until the queried broker receives the client's heartbeat
+(onChannelActive, since 5.2).
 """
 CHANNEL_ACTIVE = MIN_INTERVAL  # ISSUE #7296 is also part of 5.2
 
@@ -55,7 +55,7 @@ def begin_pass(world: World, client: Client, trigger: str) -> None:
 
 
 def _fetched(world: World, client: Client) -> dict[int, int]:
-    """Fetch unknown routes in ``findConsumerIdList``; 5.5 gives up before it asks."""
+    """Fetch unknown routes in ``findConsumerIdList``; 5.5 gives up before it queries a broker."""
     if client.process.is_broadcasting or client.version >= EMPTY_IS_UNKNOWN:
         return {}
     unknown = [
@@ -68,7 +68,7 @@ def _fetched(world: World, client: Client) -> dict[int, int]:
 
 
 def _decide(world: World, running: RunningPass) -> None:
-    """Decide which queues to release once the members are known, and without locks also which to
+    """Decide, once the members are known, which queues to release and, without locks, also which to
     take.
     """
     client = running.client
@@ -103,7 +103,7 @@ def _decide(world: World, running: RunningPass) -> None:
 def _asked(
     world: World, running: RunningPass, topic: str, route: RouteVersion | None
 ) -> ReferenceBroker | None:
-    """Return the only broker of the route that the pass asks."""
+    """Return the one broker in the route that the pass queries."""
     client = running.client
     if route is None or client.process.is_broadcasting:
         return None

@@ -1,4 +1,4 @@
-"""The state at a moment of a future: brokers, clients, and the log so far."""
+"""The state of a future at a moment: brokers, clients, and the log so far."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class OrderLock:
 
 @dataclass(slots=True)
 class ReferenceBroker:
-    """A broker, and its knowledge of the group.
+    """A broker and its knowledge of the group.
 
     Attributes:
         number: its number in the timeline.
-        lifetime: number of its lifetime in the timeline.
+        lifetime: the number of its lifetime in the timeline.
         up: whether its process runs and can be reached.
         silent: whether it is down and every request to it times out.
         lockless: whether no process grants its order locks.
@@ -45,7 +45,7 @@ class ReferenceBroker:
             None if nothing reads from it.
         topics: the group's topics as the broker knows them; None if unknown so far.
         told_us: when it last notified the group of a change.
-        batch: a counter of batched notices; only the last of several changes is notified.
+        batch: a counter of batched notices; only the last of several changes is announced.
         locks: the locks, by queue.
     """
 
@@ -61,7 +61,7 @@ class ReferenceBroker:
     locks: dict[int, OrderLock] = field(default_factory=dict)
 
     def lists(self, lifetime: int) -> bool:
-        """Return whether an entry leads to this client."""
+        """Return whether an entry belongs to this client."""
         return lifetime in self.entries or lifetime in self.entries.values()
 
     def forget_group(self) -> None:
@@ -80,15 +80,15 @@ class Client:
         member: its current subscriptions, and whether it is suspended.
         process: the state that its passes change.
         clock: the clock of its passes.
-        versions: number of the route version that it knows, by topic.
+        versions: the number of the route version that it knows, by topic.
         held: queues that it holds according to the log; a pass takes effect after a delay.
         reachable: brokers that its requests reach.
         joining: brokers with which it is about to register while joining.
-        in_pass: whether a pass has begun whose outcome is not known yet.
+        in_pass: whether a pass has begun whose outcome is not yet known.
         leaving: whether its ``shutdown()`` has begun, after which it reads nothing although its
             passes continue.
-        scheduler_free_us: the time up to which its only scheduler thread is blocked.
-        next_poll: number of the first route poll that has not been applied.
+        scheduler_free_us: the time until which its only scheduler thread is blocked.
+        next_poll: the number of the first route poll that has not been applied.
     """
 
     lifetime: ProcessLifetime
@@ -188,7 +188,7 @@ class World:
 
     @cached_property
     def topic_numbers(self) -> dict[str, int]:
-        """The number of each topic; topics that never have a route have none."""
+        """The number of each topic, except for topics that never have a route."""
         return {topic: number for number, topic in enumerate(self.timeline.topics)}
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What brokers answer to passes, and how long passes wait for lost brokers."""
+"""The answers of brokers to passes, and how long passes wait for lost brokers."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +13,11 @@ from rebalance_core.timing.vectorized.member_lists import MemberLists
 
 
 class Answers:
-    """The member lists that brokers return to the passes of elements.
+    """The member lists that brokers return to elements' passes.
 
     Args:
-        elements: the elements of the stretch.
-        routes: what they know.
+        elements: the elements of the segment.
+        routes: the routes that they know.
         lists: the lists of the brokers.
     """
 
@@ -29,14 +29,14 @@ class Answers:
         shape = len(topics), max(map(len, versions), default=0)
         most = max((len(each) for asked in brokers for each in asked), default=1)
         self._brokers = np.zeros((*shape, most), np.int64)
-        """(topics, versions, brokers): the brokers of which a pass asks one at random for the
-        members.
+        """(topics, versions, brokers): the brokers, one of which a pass picks at random to ask for
+        the members.
         """
         self._many = np.ones(shape, np.int64)
-        """(topics, versions): how many such brokers there are."""
+        """(topics, versions): the number of such brokers."""
         self._empty = np.zeros((shape[0], shape[1] + 2), bool)
-        """(topics, versions): whether the route has no queue; the last two versions stand for no
-        route.
+        """(topics, versions): whether the route has no queue; the last two versions represent the
+        absence of a route.
         """
         for place, (of_topic, asked) in enumerate(zip(versions, brokers, strict=True)):
             for number, (version, each) in enumerate(zip(of_topic, asked, strict=True)):
@@ -49,8 +49,8 @@ class Answers:
         self._list_of = self._only_lists(len(elements.futures.timeline.brokers))
 
     def _only_lists(self, brokers: int) -> Ints | None:
-        """Return the number of each broker's only list, (brokers,), or None if a broker is down at
-        times.
+        """Return the number of each broker's only list, (brokers,), or None if a broker is ever
+        down.
         """
         lists = self._lists.lists
         if any((each.up > BEFORE_ALL).any() or (each.down < NEVER).any() for each in lists):
@@ -60,7 +60,9 @@ class Answers:
         return list_of
 
     def without_queues(self, who: Ints, knowns: Ints) -> NDArray[np.bool_]:
-        """Return (topics, n) whether a route without readable queues counts as none (5.5.0 on)."""
+        """Return (topics, n) whether a route without readable queues counts as missing (5.5.0
+        on).
+        """
         return self._empty[self._places, knowns] & self._elements.empty_is_unknown[who]
 
     def sampled(self, topic: Ints, who: Ints, version: Ints) -> Ints:
@@ -99,9 +101,7 @@ class Answers:
         return places
 
     def calm(self, who: Ints, at_us: Times) -> NDArray[np.bool_]:
-        """Return True where all brokers that the element may ask would give the same answer at a
-        time.
-        """
+        """Return True where all brokers that the element may ask give the same answer at a time."""
         elements = self._elements
         knowns = self._routes.versions_at(who, at_us)
         calm = np.asarray((knowns != UNKNOWN).all(axis=0), bool)

@@ -1,9 +1,9 @@
-"""Play the common part of several timelines of a group only once.
+"""Play the common part of a group's timelines only once.
 
-A scenario changes a history only after its first edit. Until then all draws and decisions are the
-same with and without the edit, because draws belong to the processes and their timers. A later
-timeline therefore continues from the state of the first, provided that nothing that a pass could
-have seen until then differs.
+A scenario changes a history only from its first edit on. Until then, all draws and decisions are
+the same with and without the edit, because draws belong to processes and their timers. A later
+timeline therefore continues from the state of the first if nothing that a pass could have seen
+until then differs.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Standing:
         locks: the locks of the brokers, if the group is orderly.
         mixed: states of the brokers, if members subscribe differently.
         moves: queues released and taken.
-        come: (lifetimes,) the earliest creation time of each.
+        come: (lifetimes,) the earliest creation time of each lifetime.
     """
 
     futures: Futures
@@ -82,7 +82,7 @@ class _Checkpoint:
 
 _Strategies = tuple[tuple[str, str | None], ...]
 _Slice = tuple[bytes, _Strategies]
-"""The seeds and the strategies of futures that are played at once."""
+"""The seeds and strategies of futures that are played together."""
 
 
 def _slice_of(futures: Futures) -> _Slice:
@@ -90,7 +90,7 @@ def _slice_of(futures: Futures) -> _Slice:
 
 
 def _strategies_of(timelines: Sequence[GroupTimeline]) -> _Strategies:
-    """Return each timeline's strategy, and that of its first member, which may have its own."""
+    """Return each timeline's strategy and that of its first member, which may have its own."""
     return tuple(
         (
             timeline.settings.strategy,
@@ -102,7 +102,7 @@ def _strategies_of(timelines: Sequence[GroupTimeline]) -> _Strategies:
 
 @dataclass(eq=False)
 class Checkpoints:
-    """States of a group's futures, saved while its first timeline is played.
+    """The states of a group's futures, saved while its first timeline is played.
 
     Attributes:
         cuts_us: the times from which later timelines may differ; a timeline that differs earlier is
@@ -111,13 +111,14 @@ class Checkpoints:
 
     cuts_us: Sequence[int] = ()
     _kept: dict[_Slice, list[_Checkpoint]] = field(default_factory=dict)
-    """The saved states of each slice, in order of time."""
+    """The saved states of each slice, in chronological order."""
     _sizes: dict[tuple[str, int], int] = field(default_factory=dict)
     """The sizes of slices in the first timelines, by use and number of timelines."""
 
     def slice_size(self, use: str, timelines: int, fits: int) -> int:
-        """Return how many futures a slice has: as many as in the first timelines, since a saved
-        state fits only the same slice, unless that is more than twice as many as fit into memory.
+        """Return the number of futures in a slice: as many as in the first timelines, since a saved
+        state fits only the same slice, unless that is more than twice the number that fits into
+        memory.
         """
         first = self._sizes.setdefault((use, timelines), fits)
         return first if first <= 2 * fits else fits
@@ -216,7 +217,7 @@ def _same_timeline(
     standing: Standing,
     until_us: int,
 ) -> int | None:
-    """Return `_same_until` of a pair of timelines with the same strategies."""
+    """Return `_same_until` for a pair of timelines with the same strategies."""
     if kept.options != standing.futures.options or timeline.begin_us != earlier.begin_us:
         return None
     if len(earlier.broker_lifetimes) > len(timeline.broker_lifetimes):
@@ -272,7 +273,7 @@ def _is_before(moment: LoggedTime | None, until_us: int) -> bool:
 
 
 def _broker_until(lifetime: BrokerLifetime, until_us: int) -> BrokerLifetime:
-    """Return a broker's lifetime without an end at or after a time."""
+    """Return a broker's lifetime, without its end if that is at or after a time."""
     silence_us = SHORTEST_SILENCE_US + SILENCE_SPREAD_US if lifetime.host_lost else 0
     if _is_before(lifetime.down, until_us + silence_us):
         return lifetime
@@ -282,7 +283,7 @@ def _broker_until(lifetime: BrokerLifetime, until_us: int) -> BrokerLifetime:
 def _until(lifetime: ProcessLifetime, until_us: int) -> ProcessLifetime:
     """Return a lifetime without its events at or after a time."""
     ending: Ending | None = lifetime.ending
-    # leaves that are no further apart than this slow each other down
+    # leaves no further apart than this slow each other down
     if ending is not None and ending.moment.event_us >= until_us + LEAVES_TOGETHER_US:
         ending = None
     states = tuple(each for each in lifetime.states if each[0].event_us < until_us)

@@ -15,7 +15,7 @@ Ints = NDArray[np.int64]
 
 
 class Elements:
-    """State of each element of a segment; ordered by lifetime, then by future.
+    """The state of each element of a segment; ordered by lifetime, then by future.
 
     Args:
         futures: the futures of the timeline; `keep` returns the state to it.
@@ -105,13 +105,13 @@ class Elements:
             self._pass_idly(at_rest, segment.begin_us - self.last_end[at_rest])
 
     def words_for(self, timer: int) -> NDArray[np.uint64]:
-        """Return (elements,) the words with which the draws of a timer begin."""
+        """Return (elements,) the words from which a timer's draws derive."""
         if timer not in self._words_for:
             self._words_for[timer] = self.futures.words_for(timer)[self.lifetimes].reshape(-1)
         return self._words_for[timer]
 
     def draws(self, timer: int, who: Ints, number: Ints) -> NDArray[np.uint64]:
-        """Return the draws of a timer; ``number`` is (n,) or (K, n)."""
+        """Return a timer's draws; ``number`` is (n,) or (K, n)."""
         return ticked(self.words_for(timer)[who], number)
 
     def always_notifies(self, who: Ints, begin: Times) -> NDArray[np.bool_]:
@@ -123,20 +123,20 @@ class Elements:
         last = self.last_end[who]
         woken = np.minimum(woken, self.next_later(who))
         soonest = np.maximum(woken, last + self.min_interval[who])
-        # a pass that was due too late in the gap to end there begins with the segment
+        # a pass due too late in the gap to end there begins with the segment
         begin: Times = np.maximum(np.minimum(last + self.wait[who], soonest), self._since_us)
         return begin
 
     def no_sooner(self, who: Ints) -> Times:
-        """Return the time before which a wake-up changes nothing: the element's next pass begins no
+        """Return the time before which a wake-up has no effect: the element's next pass begins no
         earlier, and the element does not come to rest.
         """
         soonest: Times = np.minimum(self.last_end[who] + self.min_interval[who], self.rest[who] - 1)
         return soonest
 
     def next_act(self, begin: Times) -> Times:
-        """Return (elements,) when each next runs a pass or requests locks; `NEVER` if not in this
-        segment.
+        """Return (elements,) when each element next runs a pass or requests locks; `NEVER` if not
+        in this segment.
         """
         passes = np.minimum(begin, self.rest)
         passes = np.where(passes < self.limit, passes, NEVER)
@@ -164,7 +164,7 @@ class Elements:
             self.later_us = np.concatenate([self.later_us, more])
 
     def follow(self, who: Ints, begin: Times, end: Times, balanced: NDArray[np.bool_]) -> None:
-        """Record passes that were run."""
+        """Record completed passes."""
         self.used[who], self.last_end[who] = begin, end
         self.number[who] += 1
         soon = ~balanced & (self.min_interval[who] > 0)
@@ -177,7 +177,7 @@ class Elements:
         self.wait[who] = np.where(soon, self.min_interval[who], self.own_wait[who])
 
     def put_out_of_step(self, who: Ints, woken: Times) -> None:
-        """Apply unlogged stops to the pass clocks of elements that have come to `rest`.
+        """Apply unlogged stops to the pass clocks of elements that are at `rest`.
 
         ``reference.play`` does the same at the start of a change.
         """

@@ -18,14 +18,14 @@ _KINDS = 8
 
 
 class EventKind(IntEnum):
-    """Events that a broker sees; simultaneous ones come in this order."""
+    """Events that a broker sees; simultaneous events occur in this order."""
 
     SUBSCRIBES = 0
     """The heartbeat of a member whose topics have changed."""
     JOINS = 1
     GOES = 2
     ASKS = 3
-    """The heartbeat to the broker that a pass asked for the members (5.2)."""
+    """The heartbeat to the broker that a pass queried for the members (5.2)."""
     TICKS = 4
     """A heartbeat that the timer sends."""
     CHANGES = 5
@@ -62,7 +62,7 @@ class Seen:
 
 
 class Calendar:
-    """Events of a segment.
+    """The events of a segment.
 
     Args:
         futures: the futures of the timeline.
@@ -74,7 +74,7 @@ class Calendar:
     Attributes:
         beat_us: (lifetimes, S) when the heartbeat of a pass is due.
         beat_of: (lifetimes, S) the number of that pass.
-        channel_us: (lists, lifetimes, S) when a broker that a pass asked receives its heartbeat.
+        channel_us: (lists, lifetimes, S) when a broker that a pass queried receives its heartbeat.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class Calendar:
     def take(self, seeds: Ints) -> Seen:
         """Remove and return the event that `next_us` last found in each of these futures.
 
-        `ASKS` stays until a client has its answer.
+        `ASKS` remains until a client has its answer.
         """
         calendar_us, beats, asks = (each[seeds] for each in self._next)
         is_beat = (beats < calendar_us) & (beats < asks)
@@ -137,7 +137,7 @@ class Calendar:
         return Seen(seeds, event_us, kind, lifetime, number)
 
     def keep(self) -> None:
-        """Pass pending heartbeats and questions to the next segment."""
+        """Pass pending heartbeats and requests to the next segment."""
         self._mixed.beat_us[self._lifetimes] = self.beat_us
         self._mixed.beat_of[self._lifetimes] = self.beat_of
         self._mixed.channel_us[np.ix_(self._numbers, self._lifetimes)] = self.channel_us
@@ -150,7 +150,9 @@ class Calendar:
         return np.where(keys < NEVER, event_us, NEVER)
 
     def _known(self, lists: list[MemberList], ended: Times) -> Ints:
-        """Return (S, K + 1) sorted keys of the events that no pass can change, and then `NEVER`."""
+        """Return (S, K + 1) sorted keys of the events that no pass can change, followed by
+        `NEVER`.
+        """
         segment, subscriptions = self._segment, self._mixed.subscriptions
         goes_us = joins_us = segment.begin_us
         if segment.after_gap:

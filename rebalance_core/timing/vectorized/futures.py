@@ -29,7 +29,7 @@ LONGEST_PASS_US = max(
     delays.PASS_LENGTH.longest,
     delays.COLD_DROP_AFTER.longest + delays.COLD_ADD_AFTER.longest + delays.PASS_TAIL.longest,
 )
-"""The longest that a pass takes while all hosts answer."""
+"""The maximum duration of a pass while all hosts answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Trait:
         asks_nobody: brokers allocate for it but do not know its strategy.
         heartbeats: a pass that changes something sends a heartbeat.
         takes_locks: it takes a queue only with its order lock.
-        leaves_in_time: its leave takes time, during which passes continue and locks are taken.
+        leaves_in_time: its leave takes time, in which passes continue and locks are taken.
         beats_at_once: it sends a heartbeat to all brokers at the same time.
         hash: its contribution to the hash of a member list.
     """
@@ -81,7 +81,7 @@ def take_over(
         state: the arrays to copy, from `state_of`.
         axes: the lifetime axis of each array by name, 0 or 1. Before axis 1, axis 0 may be longer
             than it was at the start.
-        lifetimes: how many to copy.
+        lifetimes: the number of lifetimes to copy.
     """
     for name, axis in axes.items():
         array, kept = getattr(target, name), state[name]
@@ -101,24 +101,24 @@ class Futures:
 
     Attributes:
         timeline: what happens.
-        seeds: (S,), repeated for each timeline.
+        seeds: (S,) the seeds, repeated for each timeline.
         options: the simulation's options.
-        others: further timelines, which differ from the first in strategies alone.
+        others: further timelines, which differ from the first only in strategies.
         ticks: times that no pass can change.
-        last_end: (lifetimes, S) end of the last pass.
-        used: (lifetimes, S) wake-ups until then are used up.
-        number: (lifetimes, S) of the next pass.
-        wait: (lifetimes, S) until the next pass if no notice wakes the client.
-        held: (topics, lifetimes, S) numbers of the queue sets that each holds.
+        last_end: (lifetimes, S) the end of the last pass.
+        used: (lifetimes, S) the time up to which wake-ups are used up.
+        number: (lifetimes, S) the number of the next pass.
+        wait: (lifetimes, S) the wait until the next pass if no notice wakes the client.
+        held: (topics, lifetimes, S) the number of the queue set that each holds.
         asks_us: (lifetimes, S) when a running pass requests order locks; `NEVER`.
-        asked: (topics, lifetimes, S) the share that it requests then.
+        asked: (topics, lifetimes, S) the share that it then requests.
         masterless: (masters, lifetimes, S) whether it lacks the address of the master, in the order
             of `GroupTimeline.masters`.
-        ends_us: (lifetimes, S) when that pass ends.
+        ends_us: (lifetimes, S) when the running pass ends.
         balances: (lifetimes, S) whether it is balanced once it gets all locks.
-        beats: (lifetimes, S) whether it sends a heartbeat even without any lock.
-        later_us: (most at once, lifetimes, S) wake-ups that passes scheduled for themselves.
-        fetched: (topics, lifetimes, S) version of the route that a pass fetched, or -1.
+        beats: (lifetimes, S) whether it sends a heartbeat even if it gets no lock.
+        later_us: (maximum at once, lifetimes, S) wake-ups that passes scheduled for themselves.
+        fetched: (topics, lifetimes, S) the version of the route that a pass fetched, or -1.
         registered: for each broker lifetime, (lifetimes, S) the time at which its member list
             gained the lifetime.
     """
@@ -176,7 +176,7 @@ class Futures:
 
     @property
     def timelines(self) -> tuple[GroupTimeline, ...]:
-        """The timeline and the others, each in as many futures."""
+        """The timeline and the others, each with the same number of futures."""
         return self.timeline, *self.others
 
     @cached_property
@@ -220,18 +220,20 @@ class Futures:
         return tuple(traits)
 
     def woken(self, elements: tuple[Any, ...], at_us: Times) -> Times:
-        """Return when notices due at these times wake the elements, indices of (lifetimes, S)."""
+        """Return when notices due at these times wake the elements, given as indices of (lifetimes,
+        S).
+        """
         ended, late = self.ticks.ended[elements], self.ticks.notice_late[elements]
         return np.where(at_us < ended, at_us, np.minimum(at_us, NEVER) + late)
 
     @cached_property
     def shared_instance_wakes(self) -> SharedInstanceWakes:
-        """The wake-ups of the group's processes by other groups of their client instances."""
+        """The wake-ups of the group's processes by other groups in their client instances."""
         return SharedInstanceWakes(self.ticks)
 
     @cached_property
     def topics(self) -> tuple[int, ...]:
-        """Numbers of the topics to which some lifetime subscribes at some time."""
+        """The numbers of the topics to which any lifetime ever subscribes."""
         subscribed = {
             topic
             for lifetime in self.timeline.lifetimes
@@ -253,7 +255,9 @@ class Futures:
 
     @cached_property
     def silences(self) -> list[tuple[int, Times, Times]]:
-        """(broker, since, until) of each lost host: (S,) times when requests to it time out."""
+        """(broker, since, until) of each lost host: (S,) the times between which requests to it
+        time out.
+        """
         lifetimes = self.timeline.broker_lifetimes
         silences = []
         for number, lifetime in enumerate(lifetimes):
@@ -268,15 +272,15 @@ class Futures:
 
 
 def longest_pass_us(timeline: GroupTimeline, options: ClockOptions) -> int:
-    """Return the longest time from a pass's begin to its end."""
+    """Return the maximum duration of a pass."""
     others_us = len(timeline.sharing_groups) * delays.PASS_LENGTH.longest
     waits_us = longest_timeouts_us(timeline) + longest_requests_us(timeline, options)
     return LONGEST_PASS_US + others_us + waits_us
 
 
 def longest_timeouts_us(timeline: GroupTimeline) -> int:
-    """Return an upper bound on a pass's wait for lost hosts: a timeout per topic, and one per host
-    for its heartbeat.
+    """Return an upper bound on a pass's wait for lost hosts: one timeout per topic, and one per
+    host for its heartbeat.
     """
     lost = sum(lifetime.host_lost for lifetime in timeline.broker_lifetimes)
     return REQUEST_TIMEOUT_US * (len(timeline.topics) + lost if lost else 0)

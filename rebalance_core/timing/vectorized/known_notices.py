@@ -1,4 +1,4 @@
-"""Look up the notices of lists that no pass changes, making draws only for those that matter.
+"""Looks up the notices of lists that no pass changes, making draws only for those that matter.
 
 A segment has (operations x brokers x members) notices, but a member's next pass depends on only one
 of them.
@@ -18,12 +18,12 @@ from rebalance_core.timing.vectorized.member_lists import MemberList
 from rebalance_core.timing.vectorized.sorted_rows import SortedRows
 
 _AT_ONCE = 8
-"""How many notices of an element one step examines."""
+"""The number of notices per element that one step examines."""
 _CELLS = 1 << 16
-"""How many notices one step examines over all elements; they fit into the cache."""
+"""The number of notices that one step examines over all elements; they fit into the cache."""
 _ALL_DRAWN = 4 << 20
-"""Draw and sort all wake-ups of a segment if they take up to this many bytes; above it, search and
-draw on demand. Drawing all cost 7 to 30 % less up to 2.9 MB, and more from 11.5 MB on.
+"""Draw and sort all wake-ups of a segment if they take up to this many bytes; beyond that, search
+and draw on demand. Drawing all cost 7 to 30 % less up to 2.9 MB, and more from 11.5 MB on.
 """
 
 
@@ -56,7 +56,7 @@ class KnownNotices:
         seeds: the number of futures.
         arrival: when notices wake elements; `NEVER` where they do not.
         fastest_us: the shortest time from sending to waking.
-        slowest_us: the longest.
+        slowest_us: the longest such time.
     """
 
     def __init__(
@@ -105,13 +105,12 @@ class KnownNotices:
         self._elements = notices[0].place.since.size if notices else 0
         listed = (len(notices), self._elements)
         self._listed_us = self._since.reshape(listed).min(axis=0, initial=NEVER)
-        """(elements,): when some list first contains each element.
-        """
+        """(elements,): when any list first contains each element."""
         self._gone_us = self._until.reshape(listed).max(axis=0, initial=-NEVER)
 
     def first_after(self, elements: NDArray[np.int64], at_us: Times, enough_us: Times) -> Times:
         """Return the first notice that wakes each element after a time, or `NEVER`. If that notice
-        is not later than ``enough_us``, return any notice that is not.
+        is no later than ``enough_us``, return any such notice.
 
         Args:
             elements: (n,) numbers of elements.
@@ -126,7 +125,7 @@ class KnownNotices:
         begin = elements % self._seeds * self._width
         listed_us = self._listed_us[elements] - 1
         rows = np.flatnonzero(enough_us > np.maximum(at_us, listed_us) + self._fastest_us)
-        # In a busy time, what is sent next is soon enough.
+        # In a busy period, the next notice is soon enough.
         later = self._after(begin[rows], np.maximum(at_us, listed_us)[rows])
         self._look(rows, later, best, elements, at_us, enough_us, most=2 * _AT_ONCE)
         rows = np.flatnonzero(best > enough_us)
@@ -176,11 +175,11 @@ class KnownNotices:
             rows, position = rows[more], position[more]
 
     def _ends(self, position: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the end of each element's row, a position without a notice."""
+        """Return the end of each element's row, which is a position without a notice."""
         return (position // self._width + 1) * self._width - 1
 
     def _woken(self, elements: NDArray[np.int64], position: NDArray[np.int64], count: int) -> Times:
-        """Return (n, count) when the notices at positions and after them wake elements."""
+        """Return (n, count) when the notices from each position on wake elements."""
         places = position[:, None] + np.arange(count)
         places = np.minimum(places, self._ends(position)[:, None])
         sent = self._sent[places]
@@ -191,7 +190,7 @@ class KnownNotices:
         return np.where(counts, woken, NEVER)
 
     def _after(self, begin: NDArray[np.int64], at_us: Times) -> NDArray[np.int64]:
-        """Return the position of the first notice of each future that is sent after a time."""
+        """Return the position of each future's first notice sent after a time."""
         low, size = begin.copy(), self._width - 1
         while size > 0:
             half = (size + 1) // 2

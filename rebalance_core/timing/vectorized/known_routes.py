@@ -1,4 +1,6 @@
-"""The route versions that a client knows, and when, from its polls (rocketmq.md §6.1, §6.3)."""
+"""The route versions that a client knows from its polls, and when it knows them (rocketmq.md §6.1,
+§6.3).
+"""
 
 from dataclasses import dataclass
 
@@ -34,8 +36,8 @@ class Polled:
     """A route version that polls may deliver.
 
     Attributes:
-        version: its number.
-        visible: (elements,) when the element's name server first answers with it.
+        version: the number of the version.
+        visible: (elements,) when the element's name server first returns it.
         at_us: (elements,) when the element learns it; `NEVER` where no poll does.
         until_us: (elements,) when polls deliver the next version.
     """
@@ -73,7 +75,7 @@ class KnownRoutes:
         self._constant = [self._only_one(topic) for topic in range(len(self._versions))]
         brokers = len(futures.timeline.brokers)
         self.blind = self._blind(segment)
-        """(elements,): whether a pass may still fetch some route."""
+        """(elements,): whether a pass may still fetch a route."""
         self._has_broker = [_has_broker(versions, brokers) for versions in self._versions]
         self._lessons = [
             each.at_us
@@ -167,8 +169,8 @@ class KnownRoutes:
         )
 
     def read_from(self, broker: int, since_us: Times) -> Times:
-        """Return (elements,) the first time at or after ``since_us`` when each knows a route with
-        the broker.
+        """Return (elements,) the first time, no earlier than ``since_us``, at which each knows a
+        route with the broker.
         """
         everyone = np.arange(len(since_us))
         read_us = np.where(self.reads(broker, everyone, since_us), since_us, NEVER)
@@ -182,7 +184,7 @@ class KnownRoutes:
         return read_us
 
     def next_lesson(self, elements: NDArray[np.int64], at_us: Times) -> Times:
-        """Return when each element next learns a route version of any topic."""
+        """Return when each element next learns a route version for any topic."""
         next_us = np.full(len(elements), NEVER, np.int64)
         for lesson in self._lessons:
             lesson_us = lesson[elements]
@@ -190,7 +192,7 @@ class KnownRoutes:
         return next_us
 
     def last_lesson(self, until_us: Times) -> Times:
-        """Return (elements,) when each last learned a version, up to a time, or `BEFORE_ALL`."""
+        """Return (elements,) when each last learned a version by a time, or `BEFORE_ALL`."""
         last_us = np.full(len(until_us), BEFORE_ALL, np.int64)
         for lesson in self._lessons:
             last_us = np.where(lesson <= until_us, np.maximum(last_us, lesson), last_us)
@@ -242,14 +244,14 @@ class KnownRoutes:
                 polled.append(Polled(number, visible[offset].ravel(), never, never))
             if versions[
                 number
-            ].gone:  # a lifetime that began before the log knows the versions from before the log
+            ].gone:  # a lifetime that predates the log knows the versions that predate it
                 next_tick = np.where(from_start[offset], next_tick, ticks[offset])
             else:
                 next_tick = ticks[offset]
         return polled[::-1]
 
     def _from_start(self, version: RouteVersion) -> NDArray[np.bool_]:
-        """Return (lifetimes, 1): whether both the lifetime and the version began before the log."""
+        """Return (lifetimes, 1) whether both the lifetime and the version predate the log."""
         at_us = None if version.moment is None else version.moment.event_us
         lifetimes = [self._futures.timeline.lifetimes[lifetime] for lifetime in self._lifetimes]
         from_start = [
@@ -273,7 +275,7 @@ class KnownRoutes:
 def _span(
     versions: tuple[RouteVersion, ...], segment: PlaySegment, late_us: int, from_start_us: int
 ) -> tuple[int, int]:
-    """Return the range (first, end) of the versions that some client may know in a segment."""
+    """Return the range (first, end) of the versions that any client may know in a segment."""
     margin = SECOND_US + LONGEST_WAY_US + late_us + delays.ROUTE_ANSWER.longest
     times = [0 if each.moment is None else each.moment.event_us for each in versions]
     first, last = 0, len(versions)

@@ -11,7 +11,7 @@ from rebalance_core.timing.vectorized.sorted_rows import SortedRows
 
 
 class LockGivers:
-    """Grants by brokers; columns are (queue, future) pairs, as in `OrderLocks`."""
+    """The brokers' grants; columns are (queue, future) pairs, as in `OrderLocks`."""
 
     def __init__(self, futures: Futures) -> None:
         self._futures, self._seeds = futures, len(futures.seeds)

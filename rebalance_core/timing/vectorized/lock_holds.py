@@ -20,8 +20,8 @@ from rebalance_core.timing.vectorized.sorted_rows import SortedRows
 class LockHolds:
     """Holdings of the processes that renew and release locks; BROADCASTING processes are excluded.
 
-    Columns are (queue, future) pairs, as in `OrderLocks`. A column has a slot for each holding that
-    lasts or whose unlock is pending; the fullest column determines the number of slots.
+    Columns are (queue, future) pairs, as in `OrderLocks`. A column has one slot for each current
+    holding or pending unlock; the fullest column determines the number of slots.
     """
 
     def __init__(self, futures: Futures) -> None:
@@ -67,7 +67,7 @@ class LockHolds:
         self._put(self._free_slot(columns, now_us), columns, lifetimes)
 
     def end(self, columns: Ints, lifetimes: Ints, drop_us: Times, now_us: Times) -> None:
-        """Let lifetimes release queues at a time, except for locks that they released while
+        """Let lifetimes release queues at a time, except for locks already released while
         leaving.
         """
         seeds = columns % self._seeds
@@ -94,7 +94,7 @@ class LockHolds:
     def _end_late(
         self, columns: Ints, lifetimes: Ints, drop_us: Times, release: Times, now_us: Times
     ) -> None:
-        """Let leaving lifetimes release queues, a rare case."""
+        """Let leaving lifetimes release queues, which is rare."""
         for row in range(len(columns)):
             column = columns[row : row + 1]
             unlocked = self._unlocks_all[lifetimes[row], columns[row] % self._seeds]
@@ -111,7 +111,7 @@ class LockHolds:
             self._release[slot, columns[row]] = release[row]
 
     def held(self, columns: Ints, now_us: Times) -> tuple[Ints, NDArray[np.bool_]]:
-        """Return the lifetimes, (slots, columns), and whether each still holds its queue after a
+        """Return (slots, columns) the lifetimes, and whether each still holds its queue after a
         time.
         """
         return self._lifetime[:, columns], self._until[:, columns] > now_us
@@ -126,17 +126,17 @@ class LockHolds:
         return next_us
 
     def next_unlock_all(self, seeds: Ints, now_us: Times) -> Times:
-        """Return when a process of each future next unlocks all its queues."""
+        """Return when a process in each future next unlocks all its queues."""
         return self._endings.first_after(seeds, now_us)
 
     def unlocks(self, columns: Ints, now_us: Times) -> tuple[Ints, NDArray[np.bool_]]:
-        """Return the lifetimes, (slots, columns), and whether each unlocks its queue at exactly
-        this time.
+        """Return (slots, columns) the lifetimes, and whether each unlocks its queue at exactly this
+        time.
         """
         return self._lifetime[:, columns], self._release[:, columns] == now_us
 
     def _free_slot(self, columns: Ints, now_us: Times) -> Ints:
-        """Return a slot of each column that is free after a time, adding a slot if necessary."""
+        """Return a slot in each column that is free after a time, adding one if necessary."""
         release = self._release[:, columns]
         over = (self._until[:, columns] <= now_us) & (
             (release <= now_us) | (release == timer_periods.NEVER)

@@ -1,9 +1,9 @@
 """Order locks of the brokers, with the futures as an axis (rocketmq.md §7).
 
-Every process that has a queue is simulated, even if several have it at once: it renews the lock by
-``lockAll`` unless another client holds it, and unlocks the queue after releasing it or when the
+Every process that holds a queue is simulated, even if several hold it at once: it renews the lock
+by ``lockAll`` unless another client holds it, and unlocks the queue after releasing it or when the
 process ends. Events between two requests are applied at the second request, one possible change
-after another; the renewals in between are arithmetic.
+after another; the renewals in between are computed arithmetically.
 """
 
 from typing import Any
@@ -42,10 +42,10 @@ class OrderLocks:
         self._seen = np.full(
             size, timer_periods.BEFORE_ALL, np.int64
         )  # everything until then has been applied
-        self._followed_us = timer_periods.BEFORE_ALL  # no client renews from then on
+        self._followed_us = timer_periods.BEFORE_ALL  # no client renews after this
 
     def hold_at_first(self, lifetime: int, queues: Ints, present: NDArray[np.bool_]) -> None:
-        """Let a lifetime hold queues from before the log, in the futures where it is present."""
+        """Let a lifetime hold queues from before the log in the futures in which it is present."""
         for queue in queues.tolist():
             columns = queue * self._seeds + np.flatnonzero(present)
             self._stays.begin(columns, np.full(len(columns), lifetime), self._seen[columns])
@@ -64,7 +64,7 @@ class OrderLocks:
         self._stays.resume(state, lifetimes)
 
     def begin(self, segment: PlaySegment) -> None:
-        """Begin a segment; after a gap, apply its rounds of lockAll."""
+        """Begin a segment; after a gap, apply the gap's rounds of lockAll."""
         if segment.after_gap:
             everything = np.arange(len(self._owner))
             if self._followed_us > timer_periods.BEFORE_ALL:
@@ -75,7 +75,7 @@ class OrderLocks:
         self._followed_us = segment.end_us
 
     def give_up(self, lifetimes: Ints, queues: Ints, seeds: Ints, at_us: Times) -> None:
-        """Release queues, which are unlocked at once or later."""
+        """Release queues, which are then unlocked at once or later."""
         columns = queues * self._seeds + seeds
         self._stays.end(columns, lifetimes, at_us, self._seen[columns])
 
@@ -98,7 +98,7 @@ class OrderLocks:
         return granted
 
     def refused_until(self, queues: Ints, seeds: Ints, at_us: Times) -> Times:
-        """Return how long locks refused at a time stay refused, judging by the events recorded so
+        """Return how long locks refused at a time remain refused, judging by the events recorded so
         far.
         """
         columns = queues * self._seeds + seeds

@@ -1,4 +1,4 @@
-"""The brokers' member lists over a segment: the period in which each list contains each lifetime.
+"""The brokers' member lists over a segment: when each list contains each lifetime.
 
 A *fresh* broker lifetime begins with an empty list, which clients fill as they learn of the broker:
 at a heartbeat tick, or earlier in a pass. All other registrations are known in advance.
@@ -19,7 +19,7 @@ from rebalance_core.timing.vectorized.play_segments import PlaySegment
 from rebalance_core.timing.vectorized.sorted_rows import SortedRows
 
 CELLS_AT_ONCE = 1 << 16
-"""How many pairs of a pass and a lifetime are processed together; they fit into the cache."""
+"""The number of (pass, lifetime) pairs that are processed together; they fit into the cache."""
 
 
 @dataclass(eq=False)
@@ -33,13 +33,13 @@ class MemberList:
         down: (S,) when it goes down.
         since: (lifetimes, S) when it lists each lifetime; changes when a pass registers a client.
         until: (lifetimes, S) when it removes each listed lifetime.
-        fed: (lifetimes, S) whether a pass made the registration, or an earlier segment did.
+        fed: (lifetimes, S) whether the registration was made by a pass or in an earlier segment.
         joins: (lifetimes, S) whether the registration is part of a join.
-        joining: (lifetimes, S) until when a joining lifetime has yet to register.
+        joining: (lifetimes, S) the time until which a joining lifetime has yet to register.
         notified: (lifetimes,) whether the others are notified when a lifetime leaves.
         known_us: (lifetimes, S) when each lifetime learns of a fresh list; None for other lists.
-        moving: lifetimes that join or leave in the segment in some future.
-        settled: sum of the hashes of all other listed lifetimes.
+        moving: lifetimes that join or leave in the segment in any future.
+        settled: the sum of the hashes of all other listed lifetimes.
     """
 
     number: int
@@ -63,7 +63,7 @@ class MemberList:
 
 
 class MemberLists:
-    """All lists of a segment.
+    """All lists in a segment.
 
     Args:
         futures: the futures of the timeline.
@@ -113,9 +113,9 @@ class MemberLists:
 
     @cached_property
     def timeline(self) -> tuple[Times, NDArray[np.uint64]]:
-        """When the lists that no pass affects change, and their hash sums in between.
+        """The times at which the lists that no pass affects change, and their hash sums in between.
 
-        (lists, S, K) in order, then `NEVER`; and (lists, S, K + 1).
+        (lists, S, K) in ascending order, then `NEVER`; and (lists, S, K + 1).
         """
         shape = len(self.lists), len(self._futures.seeds)
         most = 2 * max((len(place.moving) for place in self.lists), default=0)
@@ -172,13 +172,13 @@ class MemberLists:
     def keep(self) -> None:
         """Pass the registrations to the next segment."""
         for place in self.lists:
-            # the next segment looks up future heartbeat ticks anew, since another may come first
+            # the next segment looks up future heartbeat ticks again, since another may come first
             kept = (place.since < self._segment.end_us) | place.fed
             since = np.where(kept, place.since, timer_periods.NEVER)
             self._futures.registered[place.number][self._lifetimes] = since
 
     def _numbers(self) -> list[int]:
-        """Return broker lifetimes that overlap the segment."""
+        """Return the broker lifetimes that overlap the segment."""
         return [
             number
             for number, (up, down) in enumerate(self._futures.broker_lifetimes)
@@ -251,7 +251,7 @@ class MemberLists:
     def _again(
         self, broker: int, since: Times, open_us: Times, down: Times, ended: Times
     ) -> tuple[Times, Times | None]:
-        """Return the registrations that heartbeat ticks make, and when unregistered lifetimes learn
+        """Return the registrations made by heartbeat ticks, and when unregistered lifetimes learn
         of the broker.
         """
         missing = since >= timer_periods.NEVER

@@ -1,4 +1,4 @@
-"""Elements of groups whose members subscribe to different topics."""
+"""Elements of groups whose members' subscriptions differ."""
 
 from __future__ import annotations
 

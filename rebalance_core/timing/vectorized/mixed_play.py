@@ -1,8 +1,8 @@
 """Play the passes and heartbeats of a segment for a group whose members' subscriptions differ.
 
 A pass sends nothing to a broker until `SOONEST_US` after it begins, and no broker wakes a client in
-less than the shortest `NOTICE`. Passes that begin before the sum of both are therefore decided in
-every future and run together.
+less than the shortest `NOTICE`. Passes that begin before the sum of the two are therefore decided
+in every future and run together.
 """
 
 import numpy as np
@@ -83,7 +83,7 @@ class MixedPlay:
         self._fresh = any(place.is_fresh for place in self._lists.lists)
         # passes run once the member lists that they will read are known
         self._sees_us = SAMPLE_AFTER_US if self._fresh else 0
-        # from its begin until it first sends to a broker
+        # from the start of a pass until it first sends to a broker
         self._unheard_us = np.minimum(self._elements.length, SOONEST_US if self._fresh else NEVER)
 
     def play(self) -> None:
@@ -93,7 +93,7 @@ class MixedPlay:
             each.keep()
 
     def _run_in_order(self) -> None:
-        """Run the passes in order of time wherever that order matters."""
+        """Run the passes in chronological order wherever that order matters."""
         state = self._elements
         nothing = np.zeros(len(state.ids), np.int64)
         while True:
@@ -150,7 +150,7 @@ class MixedPlay:
         """Apply the brokers' events before a time; return (S,) the time up to which all are
         applied.
 
-        As soon as a broker notifies a member, passes run as far as they may, which keeps all
+        As soon as a broker notifies a member, passes run as far as possible, which keeps all
         futures in step.
         """
         until_us, sent = np.minimum(until_us, NEVER), np.zeros(1, bool)
@@ -189,7 +189,7 @@ class MixedPlay:
             self._open_channels(who, begin, outcome)
 
     def _open_channels(self, who: Ints, begin: Times, outcome: PassOutcome) -> None:
-        """Schedule the heartbeat to the broker that a pass asked (since 5.2)."""
+        """Schedule the heartbeat to the broker that a pass queried (since 5.2)."""
         state = self._elements
         for number, place in enumerate(self._lists.lists):
             asked = (outcome.sampled == number).any(axis=0) & self._channel_active[who]

@@ -46,17 +46,16 @@ class MixedState:
 
     Attributes:
         timeline: what happens.
-        ticks: its times.
+        ticks: the times of the timeline.
         subscriptions: the sets of each lifetime.
-        heard: (broker lifetimes, S) the set that the last heartbeat named, or
-            `NO_SUBSCRIPTION_YET`.
+        heard: (broker lifetimes, S) the set in the last heartbeat, or `NO_SUBSCRIPTION_YET`.
         told_us: (brokers, S) when a broker last notified the group of a change.
         beat_us: (lifetimes, S) when the heartbeat of a pass is due, or `NEVER`.
         beat_of: (lifetimes, S) the number of that pass.
-        channel_us: (broker lifetimes, lifetimes, S) when a broker that a pass asked receives the
+        channel_us: (broker lifetimes, lifetimes, S) when a broker that a pass queried receives the
             client's heartbeat.
-        wakes_us: (K, lifetimes, S) notices on their way, and unused notices.
-        wakes_by: (K, lifetimes, S) the number of the broker that sent each.
+        wakes_us: (K, lifetimes, S) the arrival times of pending notices, and of unused ones.
+        wakes_by: (K, lifetimes, S) the number of the broker that sent each notice.
         fetched_us: (topics, lifetimes, S) when the client learns the route that a pass fetched.
         followed_us: the end of the last simulated segment.
     """
@@ -98,7 +97,7 @@ class MixedState:
         return state_of(self, names) | {"followed_us": self.followed_us}
 
     def resume(self, state: dict[str, Any], lifetimes: int) -> None:
-        """Restore the brokers' views from another timeline, and the notices on their way to its
+        """Restore the brokers' views from another timeline, and the pending notices to its
         lifetimes.
         """
         take_over(self, state, _STATE, lifetimes)
@@ -107,9 +106,7 @@ class MixedState:
         self.followed_us = state["followed_us"]
 
     def may_read(self, lifetime: int, broker: int) -> bool:
-        """Return whether a topic to which the lifetime subscribes at any time is ever on the
-        broker.
-        """
+        """Return whether any topic to which the lifetime ever subscribes is ever on the broker."""
         ever = self.subscriptions.has[self.subscriptions.codes[:, lifetime]].any(axis=0)
         return any(
             broker in version.heartbeat_targets

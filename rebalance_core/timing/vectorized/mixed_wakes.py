@@ -1,4 +1,4 @@
-"""Notices on their way to members, and notices that no pass has used up."""
+"""Pending notices to members, and notices that no pass has used up."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Wakes:
         self._by = mixed.wakes_by[:, lifetimes]
 
     def first_after(self, at_us: Times) -> Times:
-        """Return (elements,) the first notice to each element after a time, or `NEVER`."""
+        """Return (elements,) when the first notice after a time wakes each element, or `NEVER`."""
         after = at_us.reshape(self._us.shape[1:])
         first: Times = np.where(self._us > after, self._us, NEVER).min(axis=0)
         return first.reshape(-1)
@@ -33,9 +33,9 @@ class Wakes:
         """Send a broker's notices in some futures.
 
         Args:
-            broker: its number.
+            broker: the broker's number.
             seeds: (n,) indices of the futures.
-            at_us: (lifetimes, n) when each member is woken; `NEVER` if no broker notifies it.
+            at_us: (lifetimes, n) when each member is woken; `NEVER` if it is not notified.
             used: (lifetimes, n) the time up to which notices are used up.
             as_one: (lifetimes, n) the time up to which a single pass uses up all unused notices.
         """

@@ -17,13 +17,13 @@ from rebalance_core.timing.vectorized.play_segments import PlaySegment
 
 
 class OpenLists(MemberLists):
-    """`MemberLists` whose lists stay fresh as long as a client may still register.
+    """`MemberLists` whose lists remain fresh as long as a client may still register.
 
     Args:
         futures: the futures of the timeline.
         segment: the part of the timeline.
         lifetimes: numbers of the lifetimes.
-        routes: what the lifetimes know.
+        routes: the routes that the lifetimes know.
         mixed: the members' subscriptions.
     """
 

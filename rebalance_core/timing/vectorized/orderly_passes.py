@@ -26,17 +26,19 @@ LATER_US = REBALANCE_LATER_MS * MS_US
 """The time from the end of a pass that was refused a lock to the next pass (5.0 and later)."""
 
 _AT_ONCE, _DRAWS = 32, 1 << 20
-"""How many ineffective passes are processed together, per element and in total; limits memory."""
+"""The number of ineffective passes that are processed together, per element and in total; limits
+memory.
+"""
 
 
 class OrderlyPasses:
     """The two steps of passes that take order locks.
 
     Args:
-        elements: the elements of the stretch.
+        elements: the elements of the segment.
         answers: the answers of the brokers.
         sets: sets of queues.
-        holdings: what is held.
+        holdings: the queues that are held.
         locks: the locks of the brokers.
     """
 
@@ -81,7 +83,7 @@ class OrderlyPasses:
         return np.asarray(drops.any(axis=0), bool)
 
     def note_masters(self, mine: Ints, knowns: Ints) -> None:
-        """Record the masters whose addresses passes lack; ``knowns`` has route versions by
+        """Record the masters whose addresses passes do not know; ``knowns`` has route versions by
         topic.
         """
         for number in range(len(self._masters)):
@@ -117,8 +119,8 @@ class OrderlyPasses:
     def ask_for_locks(self, who: Ints) -> tuple[PassOutcome, Times]:
         """Run the second step: take the assigned queues whose locks are granted.
 
-        Also return how long each refused member will keep being refused all of its locks, unless
-        members release or get more than is recorded; `BEFORE_ALL` for a member that got all.
+        Also return how long each refused member will be refused all of its locks, unless members
+        release or get more than is recorded; `BEFORE_ALL` for a member that got all of its locks.
         """
         state = self._elements
         asks_us, wanted = state.asks_us[who], self._wanted(who)
@@ -163,7 +165,7 @@ class OrderlyPasses:
     def retry_in_vain(self, who: Ints, until_us: Times) -> None:
         """Skip the ineffective passes that follow a refused pass and end before a time.
 
-        Only the wake-ups that these passes schedule for themselves may start them.
+        They may be started only by the wake-ups that such passes schedule for themselves.
         """
         state = self._elements
         used, last_end, later = state.used[who], state.last_end[who], state.later_us[:, who]

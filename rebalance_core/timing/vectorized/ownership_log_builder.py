@@ -29,7 +29,7 @@ class OwnershipLogBuilder:
     def log(self, moves: list[Moves]) -> OwnershipLog:
         """Return the log of all moves, including the releases at the end of each lifetime.
 
-        A process takes and releases nothing after its end, so pending changes lapse. A leaving
+        A process takes and releases nothing after it ends, so pending changes lapse. A leaving
         process does not read queues that it locks later.
         """
         ended = self._futures.ticks.ended.reshape(-1)
@@ -42,7 +42,7 @@ class OwnershipLogBuilder:
             )
             self._put(whole, dropped, whole.drop_us, frozenset.difference, GIVEN_UP)
             self._put(whole, takes, whole.add_us, added, TAKEN)
-            cut = np.flatnonzero(~takes)[::-1]  # of several moves after an end, the first decides
+            cut = np.flatnonzero(~takes)[::-1]  # the first move after an end is decisive
             held, wanted = whole.before[cut], whole.after[cut]
             kept = self._sets.combined(frozenset.intersection, held, wanted)
             left[whole.topic[cut], whole.elements[cut]] = np.where(dropped[cut], kept, held)
@@ -58,7 +58,7 @@ class OwnershipLogBuilder:
         self._rows(move.elements[rows], sets, at_us[rows], delta)
 
     def _rows(self, elements: Ints, sets: NDArray[np.int32], at_us: Times, delta: int) -> None:
-        """Add a row for each queue of a set."""
+        """Add a row for each queue in a set."""
         rows, queues = self._sets.pairs(sets)
         if len(rows):
             self._columns.append((elements[rows], queues.astype(np.int32), at_us[rows], delta))

@@ -26,9 +26,9 @@ def delays_of(
 
     Args:
         state: the elements.
-        who: (n,) which of them.
-        number: the number of their passes, (n,) or (K, n).
-        new: (n,) how many queues each takes or requests locks for.
+        who: (n,) the indices of those that run a pass.
+        number: (n,) or (K, n) the numbers of their passes.
+        new: (n,) the number of queues that each takes or requests locks for.
         locks: (n,) whether it requests locks.
     """
     joined = ~state.observed[who]

@@ -1,4 +1,4 @@
-"""What a round of passes means for pass clocks and member lists."""
+"""The effects of a round of passes on pass clocks and member lists."""
 
 from dataclasses import dataclass
 
@@ -11,15 +11,15 @@ from rebalance_core.timing.timer_periods import Times
 
 @dataclass(eq=False)
 class PassOutcome:
-    """Outcome of a round of passes.
+    """The outcome of a round of passes.
 
     Attributes:
-        end_us: when each ended.
+        end_us: when each pass ended.
         balanced: whether no strategy threw.
         notifies: whether ``messageQueueChanged`` was called, so that a heartbeat follows at the
             end.
         moves: whether it releases or takes queues.
-        sampled: (topics, n) the broker lifetime that each asked, or -1.
+        sampled: (topics, n) the broker lifetime that each pass queried, or -1.
         fetched: whether it fetched a topic's route.
         timed_out_us: how long it waited for lost hosts before it knew its members.
     """

@@ -36,8 +36,8 @@ class Runner:
     """Runs the passes of a segment.
 
     Args:
-        elements: the elements of the stretch.
-        routes: what they know.
+        elements: the elements of the segment.
+        routes: the routes that they know.
         lists: the lists of the brokers.
         shares: the shares of all topics.
         sets: sets of queues.

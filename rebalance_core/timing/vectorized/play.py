@@ -51,12 +51,12 @@ def play_seeds(
 
     Args:
         timeline: what happens to the group.
-        seeds: (S,) of the futures.
+        seeds: (S,) the seeds of the futures.
         options: the simulation's options.
         checkpoints: saved states of the same futures in other timelines of the group, if any.
 
     Returns:
-        The log; its column ``seed`` is the place in ``seeds``.
+        The log; its column ``seed`` is an index into ``seeds``.
     """
     return play_timelines([timeline], seeds, options, checkpoints)[0]
 
@@ -67,11 +67,11 @@ def play_timelines(
     options: ClockOptions,
     checkpoints: Checkpoints | None = None,
 ) -> list[OwnershipLog]:
-    """Return `play_seeds` of each timeline.
+    """Return `play_seeds` for each timeline.
 
-    Timelines that differ in strategies alone, as those of a league do, are played at once, which
-    shares the fixed cost of each pass; the gain falls as futures grow. Timelines of broadcasting
-    members have one log.
+    Timelines that differ only in strategies, as those of a league do, are played together, which
+    shares the fixed cost of each pass; the gain shrinks as futures grow. Timelines of broadcasting
+    members share one log.
     """
     wanted = np.asarray(seeds, np.int64)
     if len(timelines) > 1 and all_broadcast_alike(timelines):
@@ -98,7 +98,7 @@ def play_timelines(
 
 
 def seeds_of_a_slice(timeline: GroupTimeline) -> int:
-    """Return how many futures are played at once."""
+    """Return the number of futures that are played at once."""
     lifetimes, brokers = len(timeline.lifetimes), len(timeline.broker_lifetimes)
     times = lifetimes * (40 + 12 * brokers) + (
         8 * len(timeline.queues) if takes_locks(timeline) else 0
@@ -161,7 +161,7 @@ def _hold_at_first(futures: Futures, sets: QueueSets, locks: OrderLocks | None) 
 
 
 def _stays(futures: Futures) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return (lifetimes,) the earliest creation of each, and the latest time at which a broker
+    """Return (lifetimes,) the earliest creation time of each, and the latest time at which a broker
     removes it.
     """
     ticks = futures.ticks

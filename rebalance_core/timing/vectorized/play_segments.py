@@ -1,4 +1,4 @@
-"""Cut a timeline into segments at its changes, so that each has few operations."""
+"""Cuts a timeline into segments at its changes, so that each has few operations."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ from rebalance_core.timing.timer_periods import NEVER
 from rebalance_core.timing.vectorized.futures import longest_pass_us, longest_timeouts_us
 
 SHORTEST_US = 15 * SECOND_US
-"""Changes that lie closer together are played as a unit."""
+"""Changes that are closer together are played as a unit."""
 LOOK_BACK_US = 5 * SECOND_US
-"""Longer than any notice takes to arrive and to wait for a pass to end and the minimum interval to
-pass, if no host is lost.
+"""Longer than it takes any notice to arrive and then to wait for a pass to end and the minimum
+interval to elapse, if no host is lost.
 """
 
 

@@ -19,19 +19,22 @@ from rebalance_core.timing.vectorized.mixed_state import is_mixed
 REGULAR = "REGULAR"
 """The vectorized engine plays the futures."""
 MIXED_SUBSCRIPTIONS = "MIXED_SUBSCRIPTIONS"
-"""A member of an orderly group changes its topics, or a member or a route changes in a gap."""
+"""Subscriptions differ, and a member of an orderly group changes its topics, or a member or route
+changes in a gap.
+"""
 EDITED_MEMBER = "EDITED_MEMBER"
-"""A process joins again in place, with other settings."""
+"""A process rejoins in place with other settings."""
 RESUMED = "RESUMED"
 """The pass clock of a client works differently while it is suspended."""
 PARTIAL_EVENTS = "PARTIAL_EVENTS"
 """Only one broker saw a process join or leave."""
 HOSTS_LOST = "HOSTS_LOST"
-"""With this many lost hosts a heartbeat takes so long that other timers starve
-(rocketmq.md §6.1)."""
+"""So many hosts are lost that a heartbeat takes so long that other timers starve (rocketmq.md
+§6.1).
+"""
 MOST_LOST = 9
-"""At three seconds each, they take less than the time between a heartbeat and the next route
-poll.
+"""The maximum number of lost hosts: at three seconds each, they take less than the time between a
+heartbeat and the next route poll.
 """
 BROADCASTING_OUTAGE = "BROADCASTING_OUTAGE"
 """A BROADCASTING member gets no start offset from a broker that is down, so it is unbalanced."""
@@ -44,7 +47,9 @@ differ.
 """
 
 BROKER_DIVIDES = "BROKER_DIVIDES"
-"""Brokers allocate for some member, by the routes that they poll themselves (rocketmq.md §2.8)."""
+"""Brokers allocate for at least one member, using the routes that they poll themselves (rocketmq.md
+§2.8).
+"""
 STOPPED = "STOPPED"
 """A log shows when processes stood still."""
 
@@ -56,7 +61,7 @@ NOTICES_BATCHED = "NOTICES_BATCHED"
 LOCKS_KEPT = "LOCKS_KEPT"
 """A member keeps the order locks of queues that it releases."""
 ENDS_PASS = "ENDS_PASS"
-"""A topic without an answer ends the pass of a member that has several."""
+"""A topic without an answer ends the pass of a member with several topics."""
 LETS_GO = "LETS_GO"
 """A returned broker knows no member, and a member then releases its queues."""
 
@@ -73,7 +78,7 @@ def takes_locks(timeline: GroupTimeline) -> bool:
 
 
 def _mixes_subscriptions(timeline: GroupTimeline) -> bool:
-    """Return whether subscriptions differ and change, in an orderly group or in an unsimulated
+    """Return whether subscriptions differ and also change, in an orderly group or in an unsimulated
     gap.
     """
     if not is_mixed(timeline):
@@ -112,7 +117,7 @@ def _changes_unseen(timeline: GroupTimeline) -> bool:
 
 
 def _shares_clients(timeline: GroupTimeline) -> bool:
-    """Return whether other groups share its clients and wake their passes or have different
+    """Return whether other groups share its clients, and wake their passes or have different
     subscriptions.
     """
     if not timeline.sharing_groups:
@@ -141,7 +146,7 @@ def _has_brokers_divide(timeline: GroupTimeline) -> bool:
 
 
 def _batches_notices(timeline: GroupTimeline) -> bool:
-    """Return whether a broker batches its notices at some time."""
+    """Return whether a broker ever batches its notices."""
     return any(switch.mode == BATCHED for switch in timeline.notices)
 
 
@@ -169,12 +174,12 @@ def _broadcasts_through_outage(timeline: GroupTimeline) -> bool:
 
 
 def _knows_stops(timeline: GroupTimeline) -> bool:
-    """Return whether the cluster's watcher knows when processes stood still."""
+    """Return whether the cluster's recorder knows when processes stood still."""
     return timeline.watched is not None and bool(timeline.watched.stops)
 
 
 def _loses_many_hosts(timeline: GroupTimeline) -> bool:
-    """Return whether too many hosts are lost for the clients' timers to leave time to wait for
+    """Return whether so many hosts are lost that the clients' timers leave no time to wait for
     them.
     """
     lost = {lifetime.broker for lifetime in timeline.broker_lifetimes if lifetime.host_lost}
@@ -183,7 +188,9 @@ def _loses_many_hosts(timeline: GroupTimeline) -> bool:
 
 
 def _ticks_as_usual(lifetime: ProcessLifetime) -> bool:
-    """Return whether a lifetime polls and sends heartbeats as often as `MOST_LOST` assumes."""
+    """Return whether a lifetime polls and sends heartbeats at the intervals that `MOST_LOST`
+    assumes.
+    """
     usual, intervals = DEFAULT_INTERVALS, lifetime.intervals
     return (intervals.poll_name_server_interval_ms, intervals.heartbeat_broker_interval_ms) == (
         usual.poll_name_server_interval_ms,
@@ -197,8 +204,8 @@ def _divides_by_config(timeline: GroupTimeline) -> bool:
 
 
 def _lets_go(timeline: GroupTimeline) -> bool:
-    """Return whether a broker returns while some member drops its queues on an empty member
-    list.
+    """Return whether a broker returns while a member exists that drops its queues on an empty
+    member list.
     """
     if not any(lifetime.up is not None for lifetime in timeline.broker_lifetimes):
         return False
@@ -237,11 +244,12 @@ _APPLIES: tuple[tuple[str, Callable[[GroupTimeline], bool]], ...] = (
     (LOCKS_KEPT, _keeps_locks),
     (ENDS_PASS, _ends_pass),
 )
-"""Each reason and its test; the first that applies counts."""
+"""Each reason and its test; the first reason that applies is used."""
 
 
 def differ_in_strategies(timelines: Sequence[GroupTimeline]) -> bool:
-    """Return whether timelines are all `REGULAR` and differ in strategies and their shares alone.
+    """Return whether the timelines are all `REGULAR` and differ only in strategies and the
+    resulting shares.
 
     Members that query brokers, and clients shared with other groups, depend on strategies in other
     ways.
@@ -257,8 +265,8 @@ def differ_in_strategies(timelines: Sequence[GroupTimeline]) -> bool:
 
 
 def all_broadcast_alike(timelines: Sequence[GroupTimeline]) -> bool:
-    """Return whether timelines differ in strategies alone and all members are BROADCASTING, so that
-    no strategy is asked.
+    """Return whether the timelines differ only in strategies and all members are BROADCASTING, so
+    that no strategy is called.
     """
     first = timelines[0]
     if first.sharing_groups or any(m.message_model != BROADCASTING for m in _members(first)):
@@ -270,7 +278,7 @@ def all_broadcast_alike(timelines: Sequence[GroupTimeline]) -> bool:
 
 
 def _without_strategies(timeline: GroupTimeline) -> GroupTimeline:
-    """Return the timeline without strategies and what follows from them."""
+    """Return the timeline without strategies and what derives from them."""
     lifetimes = tuple(
         replace(
             lifetime,

@@ -12,13 +12,13 @@ from rebalance_core.timing.vectorized.elements import Elements
 
 @dataclass(eq=False)
 class Moves:
-    """Changes of holdings as columns of equal length, with a row per pass and topic.
+    """Changes of holdings as columns of equal length, with one row per pass and topic.
 
     Attributes:
-        topic: number of the topic.
-        elements: whose holdings change.
-        before: number of the queue set held before.
-        after: number of the queue set held after.
+        topic: the number of the topic.
+        elements: the elements whose holdings change.
+        before: the number of the queue set held before.
+        after: the number of the queue set held after.
         drop_us: when queues are released.
         add_us: when new queues are taken.
     """
@@ -32,10 +32,10 @@ class Moves:
 
 
 class SegmentHoldings:
-    """Holdings of elements with a log of their changes.
+    """The holdings of elements, with a log of their changes.
 
     Args:
-        elements: the elements of the stretch.
+        elements: the elements of the segment.
         log: the log of all changes.
     """
 

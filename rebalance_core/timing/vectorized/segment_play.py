@@ -1,8 +1,8 @@
-"""Play all passes of a segment, in as many rounds as needed.
+"""Plays all passes of a segment, in as many rounds as needed.
 
-Where no pass can change a member list, every element runs its next pass in every round. Where some
-pass can, because it is the first to contact a fresh broker, only passes that begin no later than
-the first of these in their future run: their views can no longer change.
+Where no pass can change a member list, every element runs its next pass in every round. Where a
+pass can, because it is the first to contact a fresh broker, a round runs only the passes that begin
+no later than the first such pass in their future: their views can no longer change.
 """
 
 from functools import cached_property
@@ -150,8 +150,8 @@ class SegmentPlay:
             self._register(who, begin[who], outcome)
 
     def _run_with_locks(self) -> None:
-        """Run passes in order of time, including requests for order locks, wherever they can affect
-        one another.
+        """Run passes, including requests for order locks, in chronological order wherever they can
+        affect one another.
 
         A pass releases nothing until the shortest `DROP_AFTER` has elapsed, and a pass with an
         unchanged view releases nothing at all. Requests before that time are therefore decided in
@@ -204,7 +204,9 @@ class SegmentPlay:
             self._orderly.retry_in_vain(who[rows], until[rows])
 
     def _acts_anew(self, begin: Times) -> Times:
-        """Return (elements,) the time before which no pass of the element has a new effect."""
+        """Return (elements,) the time before which none of the element's passes has a new
+        effect.
+        """
         state = self._elements
         everyone = np.arange(len(state.ids))
         end = np.maximum(state.used + state.length, state.asks_us)  # the earliest time
@@ -259,14 +261,14 @@ class SegmentPlay:
         return outcome
 
     def _note_view(self, who: Ints, seen_us: Times, outcome: PassOutcome) -> None:
-        """Record how long each element's passes see the same view, whichever broker they ask."""
+        """Record how long each element's passes have the same view, whichever broker they query."""
         state = self._elements
         seed = state.seed[who]
         until = self._changes.first_after(seed, seen_us)
         for place in self._fresh:
             until = np.minimum(until, _next_change(place, seed, seen_us, self._blind))
         until = np.minimum(until - SAMPLE_AFTER_US, self._routes.next_lesson(who, state.used[who]))
-        # no other element asks, and a pass sees what the previous pass fetched
+        # no other element asks, and a pass sees the routes that the previous pass fetched
         asked_us = (
             state.used[who] if self._orderly is not None else state.last_end[who] + state.wait[who]
         )
@@ -296,7 +298,7 @@ class SegmentPlay:
         return SortedRows(np.stack(columns, axis=1) if columns else none)
 
     def _first_registration(self, begin: Times) -> Times:
-        """Return (S,) the time before which no pass, current or later, registers a client."""
+        """Return (S,) the time before which no current or later pass registers a client."""
         first = np.full(len(begin), timer_periods.NEVER, np.int64)
         for place in self._fresh:
             assert place.known_us is not None
@@ -309,7 +311,7 @@ class SegmentPlay:
         return self._of_futures(first)
 
     def _register(self, who: Ints, begin: Times, outcome: PassOutcome) -> None:
-        """Register members with fresh brokers during their passes: by heartbeat, and since 5.2 by
+        """Register members with fresh brokers during their passes: by heartbeat and, since 5.2, by
         the request for members.
         """
         beats = np.flatnonzero(outcome.notifies)
@@ -332,7 +334,7 @@ class SegmentPlay:
                 self._refresh(place)
 
     def _registers(self, place: MemberList, who: Ints, register_us: Times) -> NDArray[np.bool_]:
-        """Apply registrations that come earlier than expected; return which of them do."""
+        """Apply the registrations that occur earlier than expected; return which of them do."""
         state = self._elements
         seed = state.seed[who]
         since = place.since.reshape(-1)
@@ -347,7 +349,7 @@ class SegmentPlay:
         return earlier
 
     def _ticks_after_fetch(self, place: MemberList, who: Ints, end: Times) -> bool:
-        """Add heartbeat ticks after a pass fetched a route that no poll had brought yet."""
+        """Add heartbeat ticks after a pass has fetched a route that no poll had yet delivered."""
         assert place.known_us is not None
         state = self._elements
         started = self._futures.ticks.beats_start[state.lifetimes].reshape(-1)[who]

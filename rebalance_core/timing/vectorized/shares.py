@@ -1,4 +1,4 @@
-"""Compute the share of each pass: every distinct view is allocated once, for all members."""
+"""Computes the share of each pass: every distinct view is allocated once, for all members."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ NO_QUEUE = 0
 UNCHANGED = -1
 """The topic's pass ends without an answer; the member keeps what it holds."""
 REFUSED = -2
-"""The strategy throws: the member keeps what it holds, and since 5.2 the next pass comes soon."""
+"""The strategy throws: the member keeps what it holds and, since 5.2, the next pass follows
+soon.
+"""
 _NOT_YET = -3
 _SET_BITS = 32
 _SECOND = (1 << _SET_BITS) - 1
@@ -44,7 +46,7 @@ def added(before: frozenset[int], after: frozenset[int]) -> frozenset[int]:
 
 @dataclass(eq=False)
 class QueueSets:
-    """Numbers sets of queues; the empty set is 0.
+    """Assigns numbers to sets of queues; the empty set is 0.
 
     The result for two sets is computed once and then looked up.
     """
@@ -64,7 +66,7 @@ class QueueSets:
         return self._numbers[key]
 
     def sizes(self, numbers: NDArray[np.int32]) -> NDArray[np.int64]:
-        """Return how many queues each set has."""
+        """Return the number of queues in each set."""
         made, which = np.unique(numbers, return_inverse=True)
         sizes = np.array([len(self.sets[number]) for number in made.tolist()], np.int64)
         return sizes[which.reshape(numbers.shape)]
@@ -121,16 +123,16 @@ class QueueSets:
 
 
 class UnlistedQueueError(Exception):
-    """A custom strategy returned a queue that is in no route, so the reference engine must play the
-    group.
+    """A custom strategy returned a queue that is not in any route, so the reference engine must
+    play the group.
     """
 
 
 class Rules(NamedTuple):
-    """The rules that decide a member's share, given the queues and members of a view.
+    """The rules that determine a member's share, given the queues and members of a view.
 
     Attributes:
-        strategy: the strategy's text.
+        strategy: the strategy, as spelled in the input.
         version: the version whose rules apply.
         by_bytes: whether it sorts by bytes rather than as Java does.
     """
@@ -150,7 +152,7 @@ class _Followed:
     """The rules that the members of a timeline follow.
 
     Attributes:
-        rules: (lifetimes,) those of each lifetime.
+        rules: (lifetimes,) each lifetime's rules.
         alike: for each set of rules, the lifetimes that follow them, by client id.
         named: for each set of rules, the lifetimes with a client id that follow them.
     """
@@ -174,7 +176,7 @@ class _Followed:
 
 
 class _View(NamedTuple):
-    """What a pass sees.
+    """The view of a pass.
 
     Attributes:
         route: the route.
@@ -188,14 +190,15 @@ class _View(NamedTuple):
 
 
 class Shares:
-    """Shares of all topics.
+    """The shares for all topics.
 
     Args:
         futures: the futures of the timelines, which may have different strategies.
         sets: sets of queues.
 
     Attributes:
-        first: (topics,) numbers of their first routes; a topic's versions follow each other.
+        first: (topics,) the numbers of their first routes; a topic's versions are numbered
+            consecutively.
     """
 
     def __init__(self, futures: Futures, sets: QueueSets) -> None:
@@ -220,7 +223,7 @@ class Shares:
             numbers = {queue: i for i, queue in enumerate(timeline.queues) if queue.topic == name}
             self._numbers += [numbers] * len(versions)
         self._keys = np.empty(0, np.uint64)  # sorted
-        self._rows = np.empty(0, np.int64)  # the table row of each key
+        self._rows = np.empty(0, np.int64)  # the table row for each key
         self._views: list[_View] = []
         """The view of each row."""
         self.table = np.empty((0, len(self._traits)), np.int32)
@@ -286,7 +289,7 @@ class Shares:
             routes: the routes of the views.
             members: returns the lifetimes in the list at an index, in the order in which clients
                 sort them.
-            timeline: whose strategies apply: a timeline's index.
+            timeline: the index of the timeline whose strategies apply.
         """
         places = self._places(hashes, routes, members, np.full(len(hashes), timeline))
         rows = self._rows[places]
@@ -298,7 +301,7 @@ class Shares:
         return rows
 
     def _one_of_each(self, row: int) -> list[int]:
-        """Return one lifetime for each strategy that members of a view use."""
+        """Return one lifetime for each strategy used by members of a view."""
         _, lifetimes, followed = self._views[row]
         if len(followed.alike) == 1:
             return [int(lifetime) for lifetime in lifetimes[:1]]
@@ -415,7 +418,7 @@ class Shares:
         """Return (lifetimes,) the index of each client id in a member list, or -1 if it is not
         listed.
 
-        A repeated id has its first index.
+        For a repeated id, the first index counts.
         """
         places = np.full(len(self._client), -1, np.int64)
         places[self._client[lifetimes[::-1]]] = np.arange(len(lifetimes))[::-1]

@@ -10,7 +10,7 @@ class SortedRows:
     """Sorted rows of times.
 
     Args:
-        table: (rows, K), each row in any order.
+        table: (rows, K), with each row in any order.
 
     Attributes:
         width: the number of times in the longest row.
@@ -29,8 +29,8 @@ class SortedRows:
         return first
 
     def places_after(self, rows: NDArray[np.int64], at_us: Times) -> NDArray[np.int64]:
-        """Return the position of each row's first time later than ``at_us``, in the
-        concatenation of rows of `width` + 1 times.
+        """Return the position of each row's first time later than ``at_us``, in the concatenated
+        rows of `width` + 1 times each.
         """
         low = rows * (self.width + 1)
         size = self.width

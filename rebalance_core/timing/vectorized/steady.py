@@ -1,8 +1,8 @@
-"""Find the time from which no pass in a segment changes anything, whichever broker it asks.
+"""Finds the time from which no pass in a segment changes anything, whichever broker it queries.
 
 Where no list is fresh, all answers that brokers may give in a segment are known in advance, and so
-is each member's share under each answer. Once a member holds the share that all later answers give
-it, its passes only take time.
+is each member's share under each answer. Once a member holds the share that it gets under all later
+answers, its passes only take time.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from rebalance_core.timing.vectorized.shares import UNCHANGED, Shares
 
 Ints = NDArray[np.int64]
 _CELLS = 1 << 22
-"""How many pairs of an element and an answer are processed together; bounds memory."""
+"""The number of (element, answer) pairs that are processed together; limits memory."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Answers:
-    """The member lists that a broker may return in a segment: (S, K) arrays in order of time.
+    """The member lists that a broker may return in a segment: (S, K) arrays in chronological order.
 
     Attributes:
-        since: when each answer begins to hold in each future.
-        until: when it ceases to hold.
-        seen: whether a pass of the segment may see it.
+        since: when each answer becomes valid in each future.
+        until: when it ceases to be valid.
+        seen: whether a pass in the segment may receive it.
         hashes: the hashes of the members; 0 if there are none.
         distinct: (N,) the distinct hashes that a pass may see; 0 stands for no answer.
-        first: (N,) the first index of each in the flattened arrays.
+        first: (N,) the first index of each distinct hash in the flattened arrays.
         places: (S, K) the index of each answer in `distinct`.
     """
 
@@ -64,7 +64,7 @@ class _Answers:
         return cls(place, since, until, seen, hashes, distinct, first, places.reshape(seen.shape))
 
     def last_alone(self) -> _Answers:
-        """Return only the last answer that a pass of each future may see."""
+        """Return only the last answer that a pass in each future may receive."""
         last = _last(self.seen)[:, None]
         return _Answers.of(
             self.place,
@@ -76,12 +76,13 @@ class _Answers:
 
 
 class Steady:
-    """Which elements are steady, and since when, in a segment without fresh lists or lost hosts.
+    """The elements that are steady, and the times from which they are, in a segment without fresh
+    lists or lost hosts.
 
     Args:
         elements: the elements of the segment.
         segment: the part of the timeline.
-        routes: what they know.
+        routes: the routes that they know.
         lists: the lists of the brokers.
         shares: the shares of all topics.
     """
@@ -110,7 +111,9 @@ class Steady:
         self._since = routes.last_lesson(last_us)
         self._since[elements.broadcasting | elements.asks_nobody] = NEVER
         self._final = np.full(elements.held.shape, UNCHANGED, np.int32)
-        """(topics, elements): what steady elements hold; `UNCHANGED` if it does not matter."""
+        """(topics, elements): the sets that steady elements hold; `UNCHANGED` if they do not
+        matter.
+        """
         for topic in elements.futures.topics:
             versions = routes.at(topic, everyone, last_us)
             self._since[versions == UNKNOWN] = NEVER

@@ -1,4 +1,5 @@
-"""The routes that members know of topics to which they subscribe or subscribed (rocketmq.md §6.1).
+"""The routes that members know for topics to which they subscribe or have subscribed (rocketmq.md
+§6.1).
 
 A poll asks for the topics that the client subscribes to at its tick, and heartbeats go to the
 brokers in their routes. A client keeps the routes of topics that it no longer subscribes to.
@@ -61,14 +62,16 @@ class SubscribedRoutes(KnownRoutes):
         self._fetched_us[topic][elements[got]] = end_us[got]
 
     def reads(self, broker: int, elements: Ints, at_us: Times) -> NDArray[np.bool_]:
-        """Return True where a broker is in a known route of a topic that the element subscribes."""
+        """Return True where a broker is in a known route of a topic to which the element
+        subscribes.
+        """
         codes = self.subscriptions.codes_at(elements, at_us)
         return np.asarray(self.read_with([broker], elements, at_us, codes)[0], bool)
 
     def read_with(
         self, brokers: list[int], elements: Ints, at_us: Times, codes: Ints
     ) -> NDArray[np.bool_]:
-        """Return (brokers, n) `reads` of each broker; ``codes`` number the topic sets."""
+        """Return (brokers, n) `reads` for each broker; ``codes`` number the topic sets."""
         reads = np.zeros((len(brokers), len(elements)), bool)
         for topic, has_broker in enumerate(self._has_broker):
             has_topic = has_broker[brokers]

@@ -1,4 +1,4 @@
-"""What lifetimes subscribe to, and since when."""
+"""The topics to which lifetimes subscribe over time."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from rebalance_core.timing.timer_periods import BEFORE_ALL, NEVER, Times
 
 
 class Subscriptions:
-    """Sets of topics by number, and the set of each lifetime at each time.
+    """Sets of topics by number, and each lifetime's set at any time.
 
     Args:
         timeline: what happens.
-        ticks: its times.
+        ticks: the times of the timeline.
 
     Attributes:
         sets: the distinct sets of topics to which lifetimes subscribe.
@@ -53,12 +53,12 @@ class Subscriptions:
 
 
 class SubscriptionsNow:
-    """Subscriptions of the elements of a segment, ordered by lifetime, then by future."""
+    """The subscriptions of a segment's elements, ordered by lifetime, then by future."""
 
     def __init__(self, subscriptions: Subscriptions, lifetimes: Ints) -> None:
         self._its = subscriptions
         self.sets = subscriptions.sets
-        """By number."""
+        """The sets, by number."""
         self.since: Times = subscriptions.since[:, lifetimes]
         """(states, lifetimes, S)"""
         self.codes = subscriptions.codes[:, lifetimes]

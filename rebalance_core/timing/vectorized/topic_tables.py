@@ -1,4 +1,4 @@
-"""What brokers know of a group's subscriptions, and which members they notify of changes
+"""What brokers know about a group's subscriptions, and which members they notify of changes
 (rocketmq.md §6.2).
 
 Upstream: ``ConsumerGroupInfo.updateSubscription``, as in `reference.membership`: the topics that a
@@ -33,7 +33,7 @@ _OPERATIONS = (
     Operation.TICKS,
     Operation.CHANGES,
 )
-"""For each `EventKind`, the operation that notices name if the event brings something new."""
+"""For each `EventKind`, the operation to which notices belong if the event brings a change."""
 _AGAIN = 3
 _IS_HEARTBEAT = np.isin(
     np.arange(len(EventKind)), (EventKind.SUBSCRIBES, EventKind.TICKS, EventKind.CHANGES)
@@ -46,11 +46,11 @@ class TopicTables:
 
     Args:
         elements: the elements of the segment.
-        routes: what they know.
+        routes: the routes that they know.
         lists: the lists of the brokers.
-        agenda: the agenda of the segment.
+        agenda: the calendar of the segment.
         wakes: receives notices.
-        mixed: what brokers knew before.
+        mixed: what brokers knew before the segment.
     """
 
     def __init__(
@@ -94,9 +94,7 @@ class TopicTables:
         )
 
     def on_heartbeats(self, seen: Seen) -> NDArray[np.bool_]:
-        """Let brokers see an event in each of some futures; return whether a member was
-        notified.
-        """
+        """Let brokers see one event in each given future; return whether a member was notified."""
         if not self._lists:
             return np.zeros(len(seen.seed), bool)
         elements, seed, seen_us, lifetime = self._elements, seen.seed, seen.at_us, seen.lifetime
@@ -137,7 +135,7 @@ class TopicTables:
         return np.asarray(notifies.any(axis=0), bool)
 
     def _asked(self, asks: NDArray[np.bool_], seen: Seen) -> NDArray[np.bool_]:
-        """Return (lists, futures) whether the event is a question to the broker; clear it."""
+        """Return (lists, futures) whether the event is a request to the broker; clear it."""
         asked = self._agenda.channel_us
         questions: NDArray[np.bool_] = asks & (asked[:, seen.lifetime, seen.seed] == seen.at_us)
         number, row = np.nonzero(questions)
@@ -145,7 +143,9 @@ class TopicTables:
         return questions
 
     def _tell(self, number: Ints, seen: Seen, again: NDArray[np.bool_]) -> None:
-        """Send NOTIFY_CONSUMER_IDS_CHANGED to all in a list; the events' ``number`` ascends."""
+        """Send NOTIFY_CONSUMER_IDS_CHANGED to all members in a list; the events' ``number``
+        ascends.
+        """
         seed, seen_us = seen.seed, seen.at_us
         numbered = _IS_HEARTBEAT[seen.kind] & ~again
         ticks = self._operations[number, np.where(again, _AGAIN, seen.kind), seen.lifetime]

@@ -1,4 +1,4 @@
-"""What wakes clients: their own joins and notices (rocketmq.md §6.2)."""
+"""What wakes clients: their own joins, and notices (rocketmq.md §6.2)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class _Notices:
 
 
 class WakeUps:
-    """Wake-ups of all elements of a segment.
+    """The wake-ups of all elements in a segment.
 
     Args:
         futures: the futures of the timeline.
@@ -78,13 +78,12 @@ class WakeUps:
     def first_after(
         self, elements: NDArray[np.int64], at_us: Times, enough_us: Times | None = None
     ) -> Times:
-        """Return the first wake-up of each element that is later than a time, or `NEVER`.
+        """Return each element's first wake-up later than a time, or `NEVER`.
 
         Args:
             elements: (n,) numbers of elements.
             at_us: (n,) the times.
-            enough_us: (n,) the time up to which any wake-up will do, not only the first; None
-                returns the first.
+            enough_us: (n,) the time up to which any wake-up will do; None returns the first.
         """
         first = self._others.first_after(elements, at_us)
         if enough_us is None:
@@ -170,7 +169,7 @@ class WakeUps:
     def _delays(
         self, at: tuple[Any, ...], tick: NDArray[np.int64], unnotified: NDArray[np.bool_]
     ) -> Times:
-        """Return the delays of notices to elements, indices of (lifetimes, S)."""
+        """Return the delays of notices to elements, given as indices of (lifetimes, S)."""
         words = self.futures.words_for(Timer.NOTICE)[at]
         delays = NOTICE.many(draws.ticked(words, tick)) + self.futures.options.one_way_us
         lost = round(self.futures.options.lost_notices * (1 << draws.DRAW_BITS))
@@ -183,7 +182,9 @@ class WakeUps:
         return (at_us >= self._segment.since_us) & (at_us < self._segment.end_us)
 
     def sent(self, place: MemberList, notices: _Notices) -> Times:
-        """Return (N, S) when the notices of each operation are sent, or `NEVER` in this segment."""
+        """Return (N, S) when the notices of each operation are sent, or `NEVER` if not in this
+        segment.
+        """
         since, until = place.since[notices.lifetime], place.until[notices.lifetime]
         ends = np.where((since < until) & (until < place.down), until, timer_periods.NEVER)
         operation_us = np.where(notices.goes[:, None], ends, since)
@@ -199,7 +200,7 @@ class WakeUps:
 
 
 class _FreshList:
-    """Notices of a list that passes may change."""
+    """The notices of a list that passes may change."""
 
     def __init__(self, wake_ups: WakeUps, place: MemberList) -> None:
         self._wake_ups, self.place = wake_ups, place
