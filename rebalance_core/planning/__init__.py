@@ -1,16 +1,16 @@
-"""Capacity planning: changes to a group, strategies, numbers of consumers and queues. No Spark.
+"""Capacity planning: changes to a group, strategies, and numbers of consumers and queues. Does not
+use Spark.
 
-`what_if` (a change of a group), `planning_strategy` (RocketMQ's strategies and hypothetical ones),
+`what_if` (a change to a group), `planning_strategy` (RocketMQ's strategies and hypothetical ones),
 `movement` (movement and balance), `consumer_counts` and `queues_needed` (how many),
-`load_per_consumer` and `backlog` (where the message rates of queues are known), `growth_plans`
-(what a multiple of the messages takes). For whole clusters:
-`scenario` (edits of a history), `variants` and `known_strategies`, and `sweep`, the parts of a plan
-that are the same in-process and on Spark; `process.plan` runs them. `table_keys` reads the keys
-of what a planner writes: a change, a scenario, a rollout or a model; `client_ids` makes ids of
-clients that do not run yet.
+`load_per_consumer` and `backlog` (if the message rates of queues are known), `growth_plans` (what a
+multiple of the messages requires). For whole clusters: `scenario` (edits of a history), `variants`
+and `known_strategies`, and `sweep`, the parts of a plan that are the same in-process and on Spark;
+`process.plan` runs them. `table_keys` reads the keys in a planner's files: a change, a scenario, a
+rollout or a model; `client_ids` makes ids for clients that are not running yet.
 
-May import: `engine` and all below; numpy and pyarrow in `sweep`, elsewhere the standard library.
-Begin with `what_if.what_if`.
+May import: `engine` and all below; numpy and pyarrow in `sweep`, elsewhere only the standard
+library. Begin with `what_if.what_if`.
 """
 
 from rebalance_core.planning.growth import GrowthPlan, GrowthPlans, growth_plans

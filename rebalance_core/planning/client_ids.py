@@ -1,9 +1,9 @@
-"""Client ids as RocketMQ's clients make them, in parts, and ids of consumers that a plan adds.
+"""Client ids as RocketMQ's clients make them, in parts, and ids for the consumers that a plan adds.
 
 A clustering client without an instance name is ``ip@pid#nanotime``, new at each start; with an
 instance name it is ``ip@name`` (rocketmq.md §1.1). Two kinds of plans build new ids from these
-parts: `new_client_ids` (`what_if`: by a template, each on the next address) and
-`scenario.group_life` (scenarios: by seed, near and like a recorded process).
+parts: `new_client_ids` (`what_if`: from a template, each with the next address) and
+`scenario.group_life` (scenarios: by seed, similar to a recorded process and near it).
 
 The position of new ids among the old ones determines what AVG moves, so the caller of `what_if` may
 choose their form; by default they look like those of RocketMQ's clients (`MadeId`).
@@ -52,12 +52,12 @@ def read_made_id(client_id: str) -> MadeId | None:
 
 
 def host_of(client_id: str) -> str:
-    """Return the part before the first ``@``, of ids of any form."""
+    """Return the part before the first ``@``, for ids of any form."""
     return client_id.partition("@")[0]
 
 
 def address_of(host: str) -> IPv4Address | None:
-    """Return the IPv4 address that names a host, or None for any other name."""
+    """Return the IPv4 address in a host name, or None for any other name."""
     try:
         return IPv4Address(host)
     except AddressValueError:
@@ -65,7 +65,7 @@ def address_of(host: str) -> IPv4Address | None:
 
 
 def addresses_from(first: IPv4Address) -> Iterator[str]:
-    """Yield host addresses from this address up; the last number stays within 1 to 254.
+    """Yield host addresses from this address upwards; the last number stays within 1 to 254.
 
     >>> hosts = addresses_from(IPv4Address("10.0.0.254"))
     >>> next(hosts), next(hosts)
@@ -88,16 +88,14 @@ def addresses_of_network(address: IPv4Address, third: int | None = None) -> list
 
 DEFAULT_TEMPLATE = str(MadeId("{ip}", "{pid}", "{nanos}"))
 TEMPLATES = {GO: "{ip}@{pid}", NODE: "{ip}@{pid}", DOTNET: "{ip}@{pid}", CPP: "{ip}@{pid}#DEFAULT"}
-"""Templates for clients whose ids have a different form from Java's; those for C++ apply from 1.2.5
-on.
-"""
+"""Templates for clients whose ids differ in form from Java's; those for C++ apply from 1.2.5 on."""
 FIELDS = {
     "n": "1, 2, 3 … for the added consumers",
     "ip": "the next free IPv4 addresses after the group's highest",
     "pid": "a process id, different for each",
     "nanos": "a System.nanoTime(), different for each",
 }
-FIRST_ADDRESS = IPv4Address("10.0.0.1")  # for a group without an id that begins with an address
+FIRST_ADDRESS = IPv4Address("10.0.0.1")  # for a group in which no id begins with an address
 PID, PID_STEP = 20_000, 37
 NANOS, NANOS_STEP = 1_000_000_000_000, 7_919_000_000_000
 
@@ -108,12 +106,12 @@ def new_client_ids(
     """Return ids that are not in ``present``; the same arguments give the same ids.
 
     Args:
-        count: How many.
-        present: Client ids of the group.
+        count: The number of ids.
+        present: The group's client ids.
         template: Text with fields of `FIELDS` in braces; a template without fields makes one id.
 
     Raises:
-        UsageError: `check_template` reports a mistake, or the template makes an id twice or an id
+        UsageError: `check_template` reports a mistake, or the template yields an id twice or one
             that is already present.
 
     >>> new_client_ids(2, ["10.0.0.9@711#81"])
@@ -143,7 +141,7 @@ def new_client_ids(
 
 
 def template_of(language: str | None) -> str:
-    """Return how clients of a language make their ids.
+    """Return the template by which clients in a language make their ids.
 
     >>> template_of("GO"), template_of(None)
     ('{ip}@{pid}', '{ip}@{pid}#{nanos}')
@@ -178,7 +176,8 @@ def check_template(template: str) -> list[str]:
 
 
 def drawn_client_ids(count: int, present: Collection[str], seed: int) -> list[str]:
-    """Return ids like those of `new_client_ids` on hosts that a seed draws from the group's own.
+    """Return ids like those of `new_client_ids`, on hosts that a seed draws from the group's
+    networks.
 
     The position of a process that really joins is unknown; these ids stand for the possible
     positions.

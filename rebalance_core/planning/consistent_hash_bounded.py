@@ -25,11 +25,12 @@ from rebalance_core.strategies.consistent_hash import (
 )
 from rebalance_core.strategies.parameters import WHOLE_NUMBER, Parameter
 
-DEFAULT_EPSILON = 0.25  # a quarter above the average; our choice, because the paper gives none
+DEFAULT_EPSILON = 0.25  # a quarter above the average: our choice, because the paper gives no value
 
 
 def capacity(queue_count: int, member_count: int, epsilon: float) -> int:
-    """Return a member's most queues: ceil((1 + epsilon) x queues / members), exact in decimals.
+    """Return the maximum number of queues per member: ceil((1 + epsilon) x queues / members), exact
+    in decimals.
 
     >>> capacity(10, 11, 0.1), capacity(8, 3, 0.25)
     (1, 4)
@@ -50,16 +51,15 @@ class ConsistentHashBounded(HypotheticalStrategy):
     """Consistent hashing that never exceeds `capacity`; RocketMQ has no such strategy.
 
     The ring is that of RocketMQ's CONSISTENT_HASH (same points, same lookup); with a large epsilon
-    the results are equal. Each topic is divided separately. The result depends only on the **sets**
-    of queues and members, not on the order of arguments or an earlier allocation.
+    the results are equal. Each topic is allocated separately. The result depends only on the
+    **sets** of queues and members, not on the order of arguments or an earlier allocation.
 
-    It differs from the paper's online scheme. There balls come and go one by one, and each change
-    moves a chain of balls; here nothing is remembered: every queue is placed again, always in
-    RocketMQ's order of queues, as if they had been inserted in that order into today's bins. (Any
-    fixed order will do; that of the points on the ring moves more, 16 % instead of 13 % at epsilon
-    0 in tests.) All capacities are the ceiling. A member has ``virtual_nodes`` points, and its
-    capacity counts over all of them. So the paper's bound on the load holds; its bound on the
-    expected moves is not claimed.
+    It differs from the paper's online scheme, in which balls come and go one by one and each change
+    moves a chain of balls. Here nothing is remembered: every queue is placed anew, always in
+    RocketMQ's queue order, as if inserted in that order into today's bins. (Any fixed order will
+    do; the order of the points on the ring moves more: 16 % instead of 13 % at epsilon 0 in tests.)
+    All capacities are rounded up. A member has ``virtual_nodes`` points, which share its capacity.
+    The paper's bound on the load therefore holds; its bound on the expected moves is not claimed.
 
     Attributes:
         epsilon: How far above the average a member may be, 0 or more.
@@ -96,13 +96,13 @@ class ConsistentHashBounded(HypotheticalStrategy):
     ) -> dict[MessageQueue, str]:
         """Return the owner of every queue of a topic; ``previous`` is ignored.
 
-        Cost: O(n log n) for n queues and ring points, and an MD5 for each that is not cached.
+        Cost: O(n log n) for n queues and ring points, and one MD5 for each that is not cached.
         """
         most = capacity(len(queues), len(client_ids), self.epsilon)
         return _place(queues, client_ids, most, self.virtual_nodes)
 
 
-# Most queues of a group stay from one change to the next.
+# Most of a group's queues remain the same from one change to the next.
 @lru_cache(maxsize=1 << 16)
 def _queue_point(queue: MessageQueue) -> int:
     """Return the queue's position on the ring."""
@@ -118,7 +118,7 @@ def _place(
     onward = list(range(len(nodes)))  # node -> the first node at or after it that may have room
 
     def first_with_room(start: int) -> int:
-        """Return the position of that node, passing full nodes only once."""
+        """Return the position of that node, passing each full node only once."""
         place, passed = start, []
         while room[nodes[place]] == 0:
             passed.append(place)
@@ -129,7 +129,8 @@ def _place(
 
     on_ring = set(nodes)
     left = len(on_ring) * most
-    # A member whose points all coincide with others' takes what the ring has no room for.
+    # A member whose points all coincide with those of others takes the queues for which the ring
+    # has no room.
     off_ring = (cid for cid in client_ids if cid not in on_ring for _ in range(most))
     owners: dict[MessageQueue, str] = {}
     for queue in queues:

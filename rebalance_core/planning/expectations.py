@@ -1,4 +1,4 @@
-"""Expectations: the most that figures of groups may be under a change, to gate it on."""
+"""Expectations: the maximum figures of groups under a change, used to gate the change."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,13 +21,13 @@ _most = table_keys.number_that(lambda value: 0 <= value < inf, "from 0 up")
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """An ``[[expect]]`` table: the most that each figure of the matching groups may be.
+    """An ``[[expect]]`` table: the maximum of each figure for the matching groups.
 
     Figures from simulated futures are judged by their mean or, with ``percentile``, by the value
     that this percentage of the futures does not exceed (nearest rank).
 
     Attributes:
-        number: which table of its file, from 1.
+        number: the number of the table in its file, from 1.
         place: ``file:line``.
     """
 
@@ -46,7 +46,7 @@ class Expectation:
 
     @property
     def limits(self) -> dict[str, float]:
-        """The maximum of each figure that it limits."""
+        """The maximum for each figure that it limits."""
         values = {name: getattr(self, name) for name in EXPECTED_FIGURES}
         return {name: value for name, value in values.items() if value is not None}
 
@@ -66,10 +66,10 @@ def read_expectations(
     """Return the expectations of a file; mistakes are added to ``mistakes``.
 
     Args:
-        tables: what the file has as ``expect``.
+        tables: the value of ``expect`` in the file.
         file: its name.
         lines: the file's lines.
-        mistakes: receives a line for each mistake.
+        mistakes: receives one line per mistake.
     """
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         line = lines.of_key(EXPECT)
@@ -97,13 +97,13 @@ def refuse_unjudged(
     missing: Mapping[str, str],
     of_means: Iterable[str] = (),
 ) -> None:
-    """Refuse a run that would not judge every expectation.
+    """Refuse a run that would leave an expectation unjudged.
 
     Args:
         expectations: the run's expectations.
         groups: the groups that the run computes.
-        missing: figures that it does not compute, each with the reason.
-        of_means: figures for which it computes only the mean.
+        missing: the figures that it does not compute, each with the reason.
+        of_means: the figures for which it computes only the mean.
 
     Raises:
         UsageError: A pattern matches no group, or a figure is not computed; one line per mistake.
@@ -147,7 +147,7 @@ class Computed:
 
     Attributes:
         means: figure -> its only value, or the mean over all futures; None: unknown.
-        futures: figure -> its value in each future, where it differs between them.
+        futures: figure -> its value in each future, if futures differ.
         reason: why figures are unknown.
     """
 
@@ -174,7 +174,7 @@ def nearest_rank(values: Sequence[float], percentile: float) -> float:
 
 
 def judged(expectations: Iterable[Expectation], variant: Row, computed: Computed) -> Iterator[Row]:
-    """Yield the rows of ``expectations`` of a group under a variant.
+    """Yield the rows of ``expectations`` for a group under a variant.
 
     Args:
         expectations: the expectations of the variant's file.
@@ -199,7 +199,7 @@ def judged(expectations: Iterable[Expectation], variant: Row, computed: Computed
 
 
 def sentence(row: Mapping[str, Any], place: str) -> str:
-    """Return a row of ``expectations`` in words.
+    """Return a row of ``expectations`` as a sentence.
 
     Args:
         row: the table's row.

@@ -14,9 +14,9 @@ _Look = TypeVar("_Look", QueueOffset, CommittedOffset)
 
 
 FALLS_BEHIND = 0.95
-"""A group that commits a smaller share of its arrivals than this is at its limit."""
+"""A group that commits less than this share of its arrivals is at its limit."""
 READ_APART_MS = MINUTE_MS
-"""The longest time between observations of an end and a commit that still show together how much is
+"""The maximum time between observations of an end and a commit that together still show how much is
 unread.
 """
 

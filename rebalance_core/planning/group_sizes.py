@@ -1,4 +1,4 @@
-"""The number of members and queues that a group needs, also while any one member or broker is
+"""The number of members and queues that a group needs, even while any one member or broker is
 missing.
 """
 
@@ -13,9 +13,11 @@ from rebalance_core.protocol.shares import busiest_rate
 
 THREADS_BOUND, QUEUES_BOUND, ORDERED_BOUND, SPARE_BOUND, UNKNOWN_BOUND = SIZE_BOUNDS
 CONCURRENT_THREADS = 20
-"""DefaultMQPushConsumer.consumeThreadMin: messages that a member processes at once."""
+"""DefaultMQPushConsumer.consumeThreadMin: the number of messages that a member processes at
+once.
+"""
 MOST_DOUBLINGS = 12
-"""Limit for the number of queues: a plan with 4,096 times as many is not useful."""
+"""The limit on the number of queues: a plan with 4,096 times as many is not useful."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +27,12 @@ class Demand:
     Attributes:
         service_ms: the time that a member's thread takes per message; None to measure it from
             commits.
-        threads: messages that a member processes concurrently.
+        threads: the number of messages that a member processes concurrently.
         growth: expected messages / messages today.
         outage_ms: how long the queues of a lost member wait for their next owner.
-        catch_up_ms: within this time the group has read what waits, up to `target_lag`.
-        target_lag: messages of the group that may wait.
+        catch_up_ms: the time within which the group has read the waiting messages, down to
+            `target_lag`.
+        target_lag: the number of the group's messages that may wait.
     """
 
     service_ms: float | None = None
@@ -47,13 +50,13 @@ class Load:
     Attributes:
         cluster: the group's cluster.
         consumer_group: its name.
-        ordered: whether its listener is orderly, one thread a queue.
-        members: at present.
+        ordered: whether its listener is orderly, with one thread per queue.
+        members: the current number of members.
         queues: topic -> broker -> readable queues.
-        rates: topic -> messages a second; None: unknown.
-        unread: messages that wait; None: unknown.
-        capacity: messages a second that a member was seen to read while it fell behind; None: it
-            kept up, so its limit is unknown.
+        rates: topic -> messages per second; None: unknown.
+        unread: the number of messages that wait; None: unknown.
+        capacity: messages per second that a member was observed to read while it fell behind; None:
+            it kept up, so its limit is unknown.
     """
 
     cluster: str
@@ -67,17 +70,17 @@ class Load:
 
 
 def size_of(load: Load, demand: Demand) -> dict[str, Any]:
-    """Return the row of ``sizes`` of a group.
+    """Return the row of ``sizes`` for a group.
 
-    The members divide each topic evenly, as AVG does. The busiest of them must carry its queues
-    while a member is missing, and while a broker is missing whose messages the others get. Each
-    must also read the waiting messages, in addition to those that arrive during the outage, within
-    the time to catch up. Queues are doubled until this is possible with no idle member other than
-    the spare.
+    The members divide each topic evenly, as AVG does. The busiest must carry its queues while a
+    member is missing, and while a broker is missing and the others get its messages. Each must also
+    read the waiting messages, in addition to those that arrive during the outage, within the time
+    to catch up. Queues are doubled until this is possible without any idle member other than the
+    spare.
 
     Args:
         load: the group's load.
-        demand: what is asked.
+        demand: the requirements.
     """
     in_total = {topic: sum(brokers.values()) for topic, brokers in load.queues.items()}
     row: dict[str, Any] = {
@@ -145,11 +148,12 @@ def size_of(load: Load, demand: Demand) -> dict[str, Any]:
 
 
 SPARE = 1
-"""Number of members that may be missing."""
+"""The number of members that may be missing."""
 
 
 def catch_up(load: Load, demand: Demand, members: int, capacity: float) -> Backlog:
-    """Return the messages that wait after an outage of one member's queues, and for how long.
+    """Return the number of messages that wait after an outage of one member's queues, and for how
+    long they wait.
 
     Args:
         load: the group's load.
@@ -175,7 +179,9 @@ Queues = Mapping[str, Mapping[str, int]]
 
 
 def _states(queues: Queues) -> Iterator[tuple[dict[str, int], bool]]:
-    """Yield queues by topic: with all brokers, and without each one that has not all of them."""
+    """Yield queues by topic: with all brokers, and without each broker that does not have all of
+    them.
+    """
     yield {topic: sum(brokers.values()) for topic, brokers in queues.items()}, False
     for lost in sorted({broker for brokers in queues.values() for broker in brokers}):
         left = {

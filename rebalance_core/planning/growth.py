@@ -1,4 +1,6 @@
-"""Plans for a group with growing traffic: more consumers, twice the queues, other strategies."""
+"""Plans for a group with growing traffic: more consumers, twice as many queues, other
+strategies.
+"""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -23,18 +25,19 @@ class GrowthPlan:
     """A number of queues and consumers, divided by a strategy.
 
     Attributes:
-        queues: Of all topics.
-        consumers: Of the group, one to spare.
-        strategy: The text.
+        queues: The number of queues over all topics.
+        consumers: The number of consumers in the group, including one to spare.
+        strategy: The strategy text.
         of_rocketmq: Whether RocketMQ has it.
-        peak: Queues of the busiest consumer.
-        limit: The most that a consumer can carry of these queues.
-        one_missing: The largest peak when any one consumer is gone.
-        fits: Whether that is inside the limit.
-        idle: Consumers without a queue.
-        moved: Queues that the change moves.
-        fewest: The fewest that a balanced result must move; None: there is no balanced result.
-        moved_per_rebalance: Of the strategy in a fleet; None: unknown.
+        peak: The number of queues of the busiest consumer.
+        limit: The maximum number of these queues that a consumer can carry.
+        one_missing: The largest peak when any one consumer is missing.
+        fits: Whether that is within the limit.
+        idle: The number of consumers without a queue.
+        moved: The number of queues that the change moves.
+        fewest: The minimum number that a balanced result must move; None: there is no balanced
+            result.
+        moved_per_rebalance: The strategy's moves per rebalance in a fleet; None: unknown.
     """
 
     queues: int
@@ -59,16 +62,16 @@ class GrowthPlans:
     """Plans for a group that must read `growth` times as much.
 
     Attributes:
-        queues: Topic -> broker -> readable queues at present.
-        strategy: Of the group at present.
-        growth: Expected messages / messages at present.
-        members: Consumers at present.
-        today_peak: Queues of the busiest consumer at present.
-        limits: Factor of the queues -> the most queues that a consumer can carry.
-        consumers: Factor of the queues -> consumers, one to spare; None: no number is enough.
+        queues: Topic -> broker -> current readable queues.
+        strategy: The group's current strategy.
+        growth: Expected messages / current messages.
+        members: The current number of consumers.
+        today_peak: The current number of queues of the busiest consumer.
+        limits: Queue factor -> the maximum number of queues that a consumer can carry.
+        consumers: Queue factor -> consumers, including one to spare; None: no number is enough.
         plans: The plans that were compared.
-        trap: What more consumers than queues would do.
-        changes: (factor, strategy) -> the change that a plan makes.
+        trap: The effect of having more consumers than queues.
+        changes: (factor, strategy) -> the change that the plan makes.
     """
 
     queues: BrokerQueues
@@ -84,10 +87,10 @@ class GrowthPlans:
 
     @property
     def ranked(self) -> list[GrowthPlan]:
-        """The plans of RocketMQ's strategies that fit, best first.
+        """The plans with RocketMQ's strategies that fit, best first.
 
-        Idle consumers count first, then the queues that the strategy moves per rebalance, where
-        that is known, and those that this change moves.
+        The criteria are idle consumers, then the queues that the strategy moves per rebalance, if
+        known, then those that this change moves.
         """
         fitting = [plan for plan in self.plans if plan.of_rocketmq and plan.fits]
         return sorted(fitting, key=_cost)
@@ -114,17 +117,17 @@ def growth_plans(
 ) -> GrowthPlans:
     """Return plans that carry `growth` times the messages while any one consumer is missing.
 
-    The queues stay, or each topic gets twice as many; for each there are as many consumers as AVG
-    needs, and one to spare. Equal plans appear once.
+    The queues stay, or each topic gets twice as many; in either case, there are as many consumers
+    as AVG needs, plus one to spare. Equal plans appear once.
 
     Args:
-        members: Client ids at present.
-        queues: Topic -> broker -> readable queues at present.
-        strategy: Of the group at present.
-        growth: Expected messages / messages at present, more than 0.
-        strategies: Others to compare, also hypothetical ones.
-        capacity: The most of today's queues that a consumer can carry of today's messages; None:
-            those of the busiest at present.
+        members: The current client ids.
+        queues: Topic -> broker -> current readable queues.
+        strategy: The group's current strategy.
+        growth: Expected messages / current messages, more than 0.
+        strategies: Other strategies to compare, which may be hypothetical.
+        capacity: The maximum number of today's queues, with today's messages, that a consumer can
+            carry; None: those of the busiest consumer.
         moved_per_rebalance: Strategy -> queues that it moves per rebalance, e.g. of the league.
 
     Raises:
@@ -210,7 +213,7 @@ def _in_total(queues: BrokerQueues) -> dict[str, int]:
 
 
 def recommendation(found: GrowthPlans, group: str) -> list[str]:
-    """Return sentences: what a consumer can carry, what to do, its cost, and what not to do.
+    """Return sentences on what a consumer can carry, what to do, what it costs, and what not to do.
 
     Args:
         found: The plans.

@@ -1,8 +1,8 @@
 """Groups under hypothetical strategies: each epoch's allocation derives from the previous epoch's.
 
-The start of a group's epochs, and what members see in them, do not depend on its strategy. A
-group's events are therefore replayed once, and each hypothetical strategy settles the same views
-again. The pass, the movement and the balance are the replay's own.
+When a group's epochs begin, and what members see in them, does not depend on its strategy. A
+group's events are therefore replayed once, and each hypothetical strategy allocates the same views
+anew. The pass, the movement and the balance are the replay's own.
 """
 
 from collections import Counter
@@ -23,12 +23,12 @@ Row = dict[str, Any]
 
 STEPS, OWNERSHIP = "steps", "ownership"
 ANY_STRATEGY = "AVG"
-"""A strategy for all members, so that a switch of strategy does not begin an epoch."""
+"""The strategy for all members, so that a strategy switch does not begin an epoch."""
 
 
 @dataclass(frozen=True)
 class HypotheticalStrategies:
-    """Hypothetical strategies by number; tasks run them for every group.
+    """Hypothetical strategies, by number; tasks run them for every group.
 
     Cost: that of the replay, hundreds of times that of the kernels.
     """
@@ -85,7 +85,7 @@ def allocated_epochs(base: Replay, strategy: PlanningStrategy) -> list[Epoch]:
 
 
 def step_row(epoch: Epoch) -> Row:
-    """Return the figures of a step as in ``plan_steps``, before the variant's columns."""
+    """Return a step's figures as in ``plan_steps``, without the variant's columns."""
     figures = figures_of_epoch(epoch)[-1]
     holders = Counter(chain.from_iterable(epoch.holdings.values()))
     readable = chain.from_iterable(epoch.readable.values())

@@ -1,4 +1,4 @@
-"""The strategies of a plan by their text: RocketMQ's, and hypothetical strategies."""
+"""The strategies that a plan may name: RocketMQ's and hypothetical ones."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -55,9 +55,9 @@ class RocketMqStrategy(PlanningStrategy):
     def assign(
         self, previous: Previous, queues: Iterable[MessageQueue], members: Iterable[str]
     ) -> dict[MessageQueue, tuple[str, ...]]:
-        """Return `allocate_group` of each topic.
+        """Return `allocate_group` for each topic.
 
-        CONFIG: listed queues of these topics that are not among ``queues`` are owned, too.
+        CONFIG: listed queues of these topics that are not among ``queues`` are also owned.
         """
         client_ids = list(members)
         owners: dict[MessageQueue, tuple[str, ...]] = {}
@@ -79,9 +79,9 @@ def planning_strategy(text: str, *, version: str = registry.DEFAULT_VERSION) -> 
     ``CONSISTENT_HASH_BOUNDED(epsilon=0.25)``.
 
     Args:
-        text: A strategy text of RocketMQ's strategies (`parse_strategy`), or ``STICKY_BALANCED``,
-            or ``CONSISTENT_HASH_BOUNDED(epsilon=0.25, virtual_nodes=10)`` (these are the defaults).
-        version: Of the client; CONSISTENT_HASH of 4.9 hashes in the platform's charset.
+        text: The text of a RocketMQ strategy (`parse_strategy`), or ``STICKY_BALANCED``, or
+            ``CONSISTENT_HASH_BOUNDED(epsilon=0.25, virtual_nodes=10)`` (these are the defaults).
+        version: The client's version; CONSISTENT_HASH in 4.9 hashes in the platform's charset.
 
     Raises:
         UsageError: The text has another form, an unknown name (the message lists all names and the
@@ -110,7 +110,7 @@ def planning_strategy(text: str, *, version: str = registry.DEFAULT_VERSION) -> 
 def as_planning_strategy(strategy: Any) -> PlanningStrategy:
     """Return a planning strategy for a string, a RocketMQ strategy or a custom object.
 
-    Raises as above, and as `registry.register_strategy`.
+    Raises the same errors, and those of `registry.register_strategy`.
     """
     if isinstance(strategy, PlanningStrategy):
         return strategy

@@ -1,4 +1,4 @@
-"""Movement and balance of a step, per topic and for the whole group."""
+"""The movement and balance of a step, per topic and for the whole group."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -41,7 +41,7 @@ def previous_owner(
 
     Args:
         before: The holdings.
-        present: Client ids of the current members; queues of other holders have no owner.
+        present: The client ids of the current members; queues held by others have no owner.
     """
     owner: dict[MessageQueue, str] = {}
     for (client_id, _), queues in reversed(list(before.items())):
@@ -51,12 +51,12 @@ def previous_owner(
 
 
 # The figures are those of the ledger's `group_metrics`, computed by the replay's own code; this
-# file only turns a step into an epoch, and decides where amplification has no meaning.
+# file only turns a step into an epoch, and decides where amplification is meaningless.
 STEP_FIGURES = (
     "members", "queues", "moved", "voluntary_moves", "minimum_moves", "amplification", "stickiness",
     "max_queues", "min_queues", "peak_ratio", "idle_members",
 )  # fmt: skip
-"""Columns of ``group_metrics`` that ``plan_steps`` has."""
+"""The columns of ``group_metrics`` that ``plan_steps`` contains."""
 
 Holders: TypeAlias = Mapping[MessageQueue, "str | tuple[str, ...] | None"]
 """The holders of each queue: a client id, several, or none (None, () or no key)."""
@@ -67,7 +67,7 @@ class Movement:
     """A row of `group_metrics` (see the contract for each figure), without its keys.
 
     ``caveat`` is None, or the reason why ``minimum_moves`` and ``amplification`` are not meaningful
-    here even if they are numbers; show it wherever you show them.
+    here even if they are numbers; show it wherever you show these figures.
     """
 
     topic: str | None
@@ -87,7 +87,7 @@ class Movement:
 
 @dataclass(frozen=True, slots=True)
 class StepMovement:
-    """A step: a row for each topic, in Java's order of the names, and a row for the group."""
+    """A step: one row per topic, in Java's order of the names, and one row for the group."""
 
     group: Movement
     topics: Mapping[str, Movement]
@@ -101,14 +101,15 @@ def movement(
     queues: Iterable[MessageQueue] | None = None,
     message_model: str = CLUSTERING,
 ) -> StepMovement:
-    """Count what a step from ``previous`` to ``owners`` moved, and how even its result is.
+    """Count the moves of a step from ``previous`` to ``owners``, and measure how even its result
+    is.
 
     Retry topics are left out, as in the ledger.
 
     Args:
-        previous: Holders before; those that are no longer members count as gone.
-        members: Current client ids (repeats are processes of the same id: one member), or client
-            id -> the topics it subscribes. Ids alone subscribe to every topic.
+        previous: The previous holders; those that are no longer members count as gone.
+        members: Current client ids (repeats are processes with the same id: one member), or client
+            id -> the topics to which it subscribes. Ids alone subscribe to every topic.
         owners: Current holders.
         queues: Current readable queues; by default the keys of ``owners``.
         message_model: CLUSTERING or BROADCASTING.
@@ -153,7 +154,7 @@ def movement(
 
 
 def movement_of_epoch(epoch: Epoch) -> StepMovement:
-    """Return `movement` of a step that is an epoch of the replay."""
+    """Return `movement` for a step that is an epoch of the replay."""
     rows, owners = figures_of_epoch(epoch), owners_of(epoch.holdings)
     figures: list[Movement] = []
     for row in rows:
@@ -164,7 +165,9 @@ def movement_of_epoch(epoch: Epoch) -> StepMovement:
 
 
 def figures_of_epoch(epoch: Epoch) -> list[dict[str, Any]]:
-    """Return an epoch's rows of `group_metrics` without keys: one per topic, then the group's."""
+    """Return an epoch's rows of `group_metrics` without keys: one per topic, then one for the
+    group.
+    """
     return metric_rows(epoch, changes_of(epoch, ordered=False))
 
 
@@ -176,7 +179,7 @@ def member_of(
     rebalance_mode: str = CLIENT_REBALANCE,
     language: str | None = None,
 ) -> Member:
-    """Return a member reduced to what movement depends on, with a client of the newest version."""
+    """Return a member reduced to what movement depends on, with the newest client version."""
     version = GroupSettings().client_version
     topics = frozenset(topics)
     return Member(
@@ -204,7 +207,7 @@ def _holdings(
 
 
 def _caveat(epoch: Epoch, topics: Iterable[str], owners: Owners) -> str | None:
-    """Return why the minimum of a balanced result is no measure of this result, or None."""
+    """Return why the minimum of a balanced result is no yardstick for this result, or None."""
     members = epoch.members.values()
     if not members:
         return "no member"
@@ -237,7 +240,7 @@ EVEN_ENOUGH = 0.05  # a mean peak ratio this much above the lowest counts as equ
 
 MovementFigures = Mapping[str, Any]
 """``strategy``, ``of_rocketmq``, ``moved`` (None: members share all queues), ``orphaned``, ``idle``
-and ``frozen`` (groups); ``mean_peak_ratio`` (None: no member or no queue); ``shared``: groups pop.
+and ``frozen`` (groups); ``mean_peak_ratio`` (None: no member or no queue); ``shared`` (groups pop).
 """
 
 
@@ -251,7 +254,7 @@ _LEAST = (
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """The best of RocketMQ's strategies, and the reason."""
+    """The best of RocketMQ's strategies, and why."""
 
     strategy: str
     reason: str
@@ -260,11 +263,11 @@ class Best:
 def best_of(rows: Sequence[MovementFigures]) -> Best | None:
     """Return the best of RocketMQ's strategies, the runner-up in brackets; None without rows.
 
-    In this order: the fewest groups frozen, the fewest queues without an owner, the fewest members
-    without a queue, a mean peak ratio no more than `EVEN_ENOUGH` above the lowest of those left,
-    the fewest moves; then the first in the order of the rows. Hypothetical strategies cannot be
-    configured, so they only show what would be possible. Where members share queues nothing moves,
-    at another price: such rows are not ranked.
+    The criteria are, in this order: the fewest frozen groups, the fewest queues without an owner,
+    the fewest members without a queue, a mean peak ratio at most `EVEN_ENOUGH` above the lowest of
+    the remaining ones, the fewest moves; then the order of the rows. Hypothetical strategies cannot
+    be configured, so they only show what would be possible. Where members share queues, nothing
+    moves, but at a different price: such rows are not ranked.
 
     >>> rows = [dict(strategy=s, of_rocketmq=True, moved=m, orphaned=0, idle=0, frozen=0,
     ...              mean_peak_ratio=p) for s, m, p in (("AVG", 9, 1.0), ("CONSISTENT_HASH", 2, 2))]

@@ -106,24 +106,24 @@ TABLES: Mapping[str, Mapping[str, TableKey]] = {
         "timeout_ms": TableKey(table_keys.whole(1, MOST_MS), SEND_TIMEOUT_MS),
     },
 }
-"""The keys of each array of tables; RocketMQ's own keys have RocketMQ's defaults."""
+"""The keys in each array of tables; RocketMQ's own keys have RocketMQ's defaults."""
 
 
 Values = dict[str, Any]
 
 
 def read_model(path: str | Path) -> ProducerModel:
-    """Return the model in a file; a bundled model by name.
+    """Return the model in a file, or a bundled model by name.
 
     Raises:
-        UsageError: The message has a line per mistake, with ``file:line`` and the nearest valid
+        UsageError: The message has one line per mistake, with ``file:line`` and the nearest valid
             name.
     """
     return parse_model(named_text(Path(path), "producers"), str(path))
 
 
 def parse_model(text: str, file: str) -> ProducerModel:
-    """Return the model of a TOML text; errors as in `read_model`."""
+    """Return the model in a TOML text; errors are those of `read_model`."""
     content = toml_document(text, file)
     lines, mistakes = TomlLines(text), list[str]()
     top = _values(
@@ -164,7 +164,7 @@ def _values(
     place_of: Any,
     mistakes: list[str],
 ) -> Values:
-    """Return the values of a table, defaults included; mistakes are added."""
+    """Return the values of a table, including defaults; mistakes are added."""
     values, wrong = read_values(table, keys, valid_keys=valid_keys)
     for name, key in keys.items():
         if key.required and name not in table:

@@ -1,4 +1,4 @@
-"""Load, backlog and catch-up where the message rates of queues are known."""
+"""Load, backlog and catch-up, given the message rates of queues."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ MS_PER_SECOND = 1000
 
 @dataclass(frozen=True, slots=True)
 class ConsumerRate:
-    """Load of a member.
+    """The load of a member.
 
     Attributes:
-        queues: Queues that it holds.
-        messages_per_second: Sum over the queues with a known rate.
-        without_rate: Queues with an unknown rate; above 0 the sum is too low.
+        queues: The number of queues that it holds.
+        messages_per_second: The sum over the queues with a known rate.
+        without_rate: The number of queues with an unknown rate; above 0, the sum is too low.
     """
 
     queues: int
@@ -35,7 +35,8 @@ class Backlog:
 
     Attributes:
         messages: The number of messages waiting at the end of the window.
-        catch_up_seconds: From then on until none waits; inf if the consumer is never fast enough.
+        catch_up_seconds: The time from then until none waits; inf if the consumer is never fast
+            enough.
     """
 
     messages: float
@@ -49,12 +50,12 @@ def rates_at(
 
     Args:
         rows: Rows of ``queue_rates`` (`contracts.planning`), in any order.
-        at_ms: The instant, epoch ms UTC; a row counts from from_ms on, before to_ms.
-        cluster: Only rows of this cluster; None: there is only one.
+        at_ms: The instant, epoch ms UTC; a row applies from from_ms up to, but excluding, to_ms.
+        cluster: The cluster whose rows to use; None: there is only one.
 
     Raises:
-        UsageError: A rate is negative or not finite, rows overlap at the instant, or the rows have
-            several clusters and ``cluster`` is None; the message lists every mistake.
+        UsageError: A rate is negative or not finite, rows overlap at the instant, or the rows
+            belong to several clusters and ``cluster`` is None; the message lists every mistake.
     """
     rates: dict[MessageQueue, float] = {}
     mistakes: list[str] = []
@@ -112,20 +113,20 @@ def load_per_consumer(
 
 
 def backlog(messages_per_second: float, window_ms: int, capacity: float) -> Backlog:
-    """Return the lag that builds up while a queue has no owner, and how long catching up takes.
+    """Return the lag that builds up while a queue has no owner, and how long it takes to catch up.
 
     backlog = rate x window; catch-up = backlog / (capacity - rate). Rate and capacity are assumed
-    constant, and the new owner to start at its predecessor's last commit.
+    to be constant, and the new owner is assumed to start at its predecessor's last commit.
 
     Args:
         messages_per_second: The incoming rate, 0 or more.
         window_ms: How long the queue is not read: at most the event's window in
             `protocol.settling_windows`, e.g. 3,000 for a graceful leave, 33,000 for a consumer that
-            the scan detects; at least as long as the owner is really gone.
+            the scan detects; at least as long as the owner is actually gone.
         capacity: Messages per second that the new owner can read from this queue.
 
     Returns:
-        Catch-up is inf if the capacity is not above the rate, 0 if nothing waits.
+        Catch-up is inf if the capacity does not exceed the rate, and 0 if nothing waits.
 
     Raises:
         UsageError: An argument is negative or not finite.
@@ -148,9 +149,9 @@ def backlog(messages_per_second: float, window_ms: int, capacity: float) -> Back
     return Backlog(waiting, waiting / spare if spare > 0 else inf)
 
 
-# All of this is about strategies that allocate evenly per topic and assign every topic's surplus to
+# All of this concerns strategies that allocate evenly per topic and assign every topic's surplus to
 # the same members: AVG and AVG_BY_CIRCLE, with one client id per process. RocketMQ is even per
-# topic but skewed per group: each topic's surplus adds up on the members that sort first.
+# topic but skewed per group: the topics' surpluses add up on the members that sort first.
 EVEN, EFFICIENT, WASTEFUL, IDLE = "EVEN", "EFFICIENT", "WASTEFUL", "IDLE"
 VERDICTS = MappingProxyType(
     {
@@ -164,20 +165,21 @@ VERDICTS = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class ConsumerCount:
-    """Division of the topics among a number of consumers.
+    """The division of the topics among a number of consumers.
 
     Attributes:
-        consumers: The number.
-        most: Topic -> the most queues of a consumer.
-        fewest: Topic -> the fewest.
-        peak: Most queues of a consumer over all topics: the sum of ``most``.
-        least: Fewest over all topics: the sum of ``fewest``.
-        idle: Consumers without a queue: those beyond the largest topic's number of queues.
+        consumers: The number of consumers.
+        most: Topic -> the maximum number of queues of a consumer.
+        fewest: Topic -> the minimum number of queues of a consumer.
+        peak: The maximum number of queues of a consumer over all topics: the sum of ``most``.
+        least: The minimum over all topics: the sum of ``fewest``.
+        idle: The number of consumers without a queue: those beyond the largest topic's number of
+            queues.
         peak_ratio: Peak x consumers / queues; 1.0 is even.
-        next_lowers_peak: Another consumer would lower the peak; False is an uneven step: it costs a
-            rebalance and does not relieve the busiest consumer.
-        verdict: EVEN, EFFICIENT, WASTEFUL or IDLE (`VERDICTS`); the first that holds of IDLE, EVEN,
-            EFFICIENT, WASTEFUL.
+        next_lowers_peak: Whether another consumer would lower the peak; otherwise, adding one costs
+            a rebalance without relieving the busiest consumer.
+        verdict: EVEN, EFFICIENT, WASTEFUL or IDLE (`VERDICTS`); the first that applies of IDLE,
+            EVEN, EFFICIENT, WASTEFUL.
     """
 
     consumers: int
@@ -227,19 +229,22 @@ def consumer_counts(queues: Mapping[str, int], counts: Iterable[int]) -> list[Co
 
 
 def peak_of(queues: Mapping[str, int], consumers: int) -> int:
-    """Return the most queues of a consumer over all topics: those of the first in Java's order."""
+    """Return the maximum number of queues of a consumer over all topics: that of the first in
+    Java's order.
+    """
     return sum(-(-n // consumers) for n in queues.values())
 
 
 def fewest_consumers(queues: Mapping[str, int], limit: float) -> int | None:
-    """Return the fewest consumers such that each stays inside a limit while any other is missing.
+    """Return the minimum number of consumers such that each stays within a limit while any other
+    one is missing.
 
     Args:
         queues: Topic -> its readable queues, 1 or more.
-        limit: The most queues that a consumer can carry.
+        limit: The maximum number of queues that a consumer can carry.
 
     Returns:
-        The number, with the one to spare; None: with any number one has more.
+        The number, including the one to spare; None: with any number, a consumer exceeds the limit.
 
     Raises:
         UsageError: As `consumer_counts`.
@@ -276,7 +281,7 @@ def _verdict(queues: Mapping[str, int], consumers: int, idle: int) -> str:
         return IDLE
     if all(n % consumers == 0 for n in queues.values()):
         return EVEN
-    fewer = consumers - 1  # the peak never rises with the number, so one comparison is enough
+    fewer = consumers - 1  # the peak never rises with the number, so one comparison is sufficient
     lower = fewer == 0 or peak_of(queues, fewer) > peak_of(queues, consumers)
     return EFFICIENT if lower else WASTEFUL
 
@@ -289,15 +294,17 @@ def queues_needed(
     brokers: int = 1,
     at_least: int = 1,
 ) -> int:
-    """Return the fewest queues of a topic that leave no consumer idle and are even enough.
+    """Return the minimum number of queues in a topic that leaves no consumer idle and is even
+    enough.
 
     Args:
-        consumers: The resulting number, 1 or more.
-        max_spread: Largest difference in queues between the most and least loaded consumer: 0 for
-            exactly even; RocketMQ's even strategies never have more than 1.
-        max_peak_ratio: Largest ratio of the busiest to the average, e.g. 1.1; None: any.
+        consumers: The resulting number of consumers, 1 or more.
+        max_spread: The maximum difference in queues between the most and the least loaded consumer:
+            0 for exactly even; with RocketMQ's even strategies, it never exceeds 1.
+        max_peak_ratio: The maximum ratio of the busiest consumer to the average, e.g. 1.1; None:
+            any.
         brokers: The topic has the same number of queues on each of this many.
-        at_least: Queues there must be, e.g. the current number.
+        at_least: The minimum number of queues, e.g. the current one.
 
     Returns:
         The number of queues over all brokers.
@@ -321,7 +328,7 @@ def queues_needed(
     if mistakes:
         raise UsageError("\n".join(mistakes))
     start = -(-max(consumers, at_least) // brokers) * brokers
-    # A common multiple is even, so numbers beyond the next multiple need not be tried.
+    # A common multiple is always even, so numbers beyond the next multiple need not be tried.
     for queues in range(start, start + lcm(consumers, brokers) + 1, brokers):
         most, spread = -(-queues // consumers), int(queues % consumers > 0)
         near = max_peak_ratio is None or most * consumers <= max_peak_ratio * queues

@@ -1,6 +1,6 @@
-"""STICKY_BALANCED: always balanced, with the fewest moves possible. NOT RocketMQ's.
+"""STICKY_BALANCED: always balanced, with the minimum number of moves. NOT RocketMQ's.
 
-RocketMQ's strategies are functions of the current members and queues, so they move queues that
+RocketMQ's strategies are functions of the current members and queues only, so they move queues that
 could stay. This strategy also sees the previous holders. It shows what would have been possible for
 a group.
 """
@@ -16,14 +16,14 @@ from rebalance_core.planning.strategies import HypotheticalStrategy, Previous
 class StickyBalanced(HypotheticalStrategy):
     """A balanced allocation that moves the proven minimum, `protocol.minimum_moves.minimum_moves`.
 
-    Each topic is divided separately, as RocketMQ does: the e = |Q| mod |C| members that held most
-    get f + 1 queues, f = |Q| // |C|, the others f; each keeps as many of its queues as it may, and
-    the rest fills the others up. Sizes differ by at most one per topic; over several topics the
-    differences may add up. The same allocation asked again moves nothing.
+    Each topic is allocated separately, as RocketMQ does: the e = |Q| mod |C| members that held the
+    most queues get f + 1 queues, where f = |Q| // |C|, and the others get f; each keeps as many of
+    its queues as it may, and the rest go to members with room. Sizes differ by at most one per
+    topic; over several topics, the differences may add up. Repeating an allocation moves nothing.
 
-    RocketMQ's orders decide everything, never the order of the arguments: among members that held
-    the same number the first in Java's order get the surplus, a member keeps its first queues, free
-    queues go to the first member with room. Cost: O(n log n), n queues and members.
+    Results depend on RocketMQ's orders, never on the order of the arguments: among members that
+    held the same number, the first in Java's order get the surplus; a member keeps its first
+    queues; free queues go to the first member with room. Cost: O(n log n) for n queues and members.
 
     >>> queues, sticky = [MessageQueue("T", "a", i) for i in range(5)], StickyBalanced()
     >>> list(sticky.assign_one({}, queues, ["x", "y"]).values())
@@ -57,7 +57,7 @@ class StickyBalanced(HypotheticalStrategy):
 
 
 def _quotas(held: dict[str, int], queue_count: int) -> dict[str, int]:
-    """Return how many queues each member gets, in Java's order of the members."""
+    """Return the number of queues that each member gets, in Java's order of the members."""
     floor, extra = divmod(queue_count, len(held))
     richest = sorted(held, key=held.__getitem__, reverse=True)[:extra]  # stable: Java's order
     quotas = dict.fromkeys(held, floor)

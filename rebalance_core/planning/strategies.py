@@ -1,4 +1,4 @@
-"""The strategy interface of plans: the group's whole allocation, given the previous allocation.
+"""The strategy interface of plans: a group's whole allocation, given the previous one.
 
 RocketMQ's strategies ignore the previous allocation; hypothetical strategies, which RocketMQ lacks,
 may use it. Both implement `PlanningStrategy`.
@@ -15,12 +15,12 @@ from rebalance_core.strategies import AllocationStrategy
 from rebalance_core.strategies.parameters import Parameter
 
 Previous: TypeAlias = Mapping[MessageQueue, str | None]
-"""The previous owner of each queue: a client id; None or no key: no owner. Other queues are
-ignored.
+"""The previous owner of each queue: a client id; None or a missing key means no owner. Other queues
+are ignored.
 """
 
 Owners: TypeAlias = Mapping[MessageQueue, tuple[str, ...]]
-"""The holders of each queue: client ids in Java's order, each once; () is no owner."""
+"""The holders of each queue: client ids in Java's order, each once; () means no owner."""
 
 
 @dataclass(frozen=True)
@@ -28,26 +28,27 @@ class PlanningStrategy(ABC):
     """A strategy as plans use it: frozen, comparable, picklable."""
 
     of_rocketmq: ClassVar[bool] = False
-    """False if RocketMQ has no such strategy, which every table and picture must show."""
+    """False if RocketMQ has no such strategy, which every table and figure must show."""
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """The name of the text form."""
+        """The name in the text form."""
 
     @abstractmethod
     def assign(
         self, previous: Previous, queues: Iterable[MessageQueue], members: Iterable[str]
     ) -> dict[MessageQueue, tuple[str, ...]]:
-        """Return the owners of every queue, topic by topic, as RocketMQ divides.
+        """Return the owners of every queue, topic by topic, as RocketMQ allocates.
 
         Args:
             previous: The previous allocation; RocketMQ's strategies ignore it.
             queues: Readable queues of any number of topics, in any order.
-            members: Client ids in any order; an entry per process, so a repeat is a second process.
+            members: Client ids in any order, with one entry per process, so a repeated id is a
+                second process.
 
         Returns:
-            Keys are the queues in RocketMQ's order. Without members no queue has an owner.
+            Keys are the queues in RocketMQ's order. Without members, no queue has an owner.
 
         Raises:
             AllocationError: RocketMQ's strategy throws (a real client then keeps what it holds).
@@ -55,7 +56,7 @@ class PlanningStrategy(ABC):
 
     @abstractmethod
     def as_allocation(self, previous: Previous) -> AllocationStrategy:
-        """Return the strategy as each client asks it, in **one** step from ``previous``."""
+        """Return the strategy as each client calls it, in **one** step from ``previous``."""
 
     def settings(self) -> list[tuple[str, str]]:
         """Return the (key, value) pairs of the strategy text."""
@@ -69,18 +70,18 @@ class PlanningStrategy(ABC):
 
 @dataclass(frozen=True)
 class HypotheticalStrategy(PlanningStrategy):
-    """A strategy that RocketMQ lacks: every queue has one owner, a repeated id counts once."""
+    """A strategy that RocketMQ lacks: every queue has one owner, and a repeated id counts once."""
 
     NAME: ClassVar[str]
-    """The name in texts."""
+    """The name used in strategy texts."""
     PARAMETERS: ClassVar[Mapping[str, Parameter]] = {}
     """Parameters by name, as passed to the constructor."""
     LEAGUE: ClassVar[tuple[str, ...]] = ()
-    """The strategy texts that ``--strategy league`` of `plan` uses for it."""
+    """The strategy texts that `plan` with ``--strategy league`` uses for it."""
 
     @property
     def name(self) -> str:
-        """The name of the text form."""
+        """The name in the text form."""
         return self.NAME
 
     @abstractmethod
@@ -91,8 +92,8 @@ class HypotheticalStrategy(PlanningStrategy):
 
         Args:
             previous: As in `assign`.
-            queues: At least one, each once, in RocketMQ's order.
-            client_ids: At least one, each once, in Java's order.
+            queues: At least one queue, each once, in RocketMQ's order.
+            client_ids: At least one id, each once, in Java's order.
         """
 
     def assign_one(
@@ -115,7 +116,7 @@ class HypotheticalStrategy(PlanningStrategy):
     def assign(
         self, previous: Previous, queues: Iterable[MessageQueue], members: Iterable[str]
     ) -> dict[MessageQueue, tuple[str, ...]]:
-        """Return the owners of `assign_one`, or none without a member; raises nothing."""
+        """Return the owners given by `assign_one`, or none without a member; raise nothing."""
         present = tuple(dict.fromkeys(members))
         if not present:
             return dict.fromkeys(sort_queues(set(queues)), ())
@@ -129,7 +130,9 @@ class HypotheticalStrategy(PlanningStrategy):
 
 @dataclass(frozen=True)
 class _AskedByMembers(AllocationStrategy):
-    """A step of a hypothetical strategy; members all ask with the same queues and client ids."""
+    """A step of a hypothetical strategy; all members call it with the same queues and client
+    ids.
+    """
 
     strategy: HypotheticalStrategy
     previous: Previous
@@ -159,7 +162,8 @@ class _AskedByMembers(AllocationStrategy):
         shares = self.shares_of_topic.get(topic)
         if shares is None:
             shares = {}
-            # Clients sort before they ask, so only ids of several processes are repeated.
+            # Clients sort before they call the strategy, so only ids of several processes are
+            # repeated.
             distinct = tuple(dict.fromkeys(client_ids))
             owners = self.strategy.assign_topic(self.previous, queues, distinct)
             for queue, owner in owners.items():

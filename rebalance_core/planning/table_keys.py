@@ -1,4 +1,4 @@
-"""Keys of the tables that a planner writes: how values are read, and the mistakes in them."""
+"""Keys of the tables in a planner's files: how values are read, and the mistakes in them."""
 
 import re
 from collections.abc import Callable, Collection, Mapping
@@ -11,18 +11,18 @@ from rebalance_core.model.versions import parse_version
 from rebalance_core.strategies import parse_strategy
 
 MOST_CONSUMERS = 10_000
-"""The maximum that an edit may add or remove; a larger number is assumed to be a mistake."""
+"""The maximum number that an edit may add or remove; a larger one is assumed to be a mistake."""
 MOST_QUEUES = 65_536
-"""The most queues of a topic on a broker, the same limit as in the input tables."""
+"""The maximum number of queues of a topic on a broker; the same limit as in the input tables."""
 
 ValueReader = Callable[[Any], Any]
-"""Reads a value of TOML or Python; raises ValueError whose message follows ``key = value:``."""
+"""Reads a TOML or Python value; raises a ValueError whose message follows ``key = value:``."""
 
 _SET = re.compile(r"\[!?+\]?+[^\]]*\]")  # as fnmatch reads it
 
 
 class Mistakes(ValueError):
-    """Several sentences about a value, each complete."""
+    """Several complete sentences about a value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def needed(read: ValueReader) -> Any:
 
 
 def keys_of(table: Any) -> dict[str, TableKey]:
-    """Return the keys that the fields of a dataclass declare, in their order."""
+    """Return the keys that the fields of a dataclass declare, in order."""
     return {
         declared.name: declared.metadata["key"]
         for declared in fields(table)
@@ -62,7 +62,7 @@ def keys_of(table: Any) -> dict[str, TableKey]:
 
 
 def words(value: Any) -> str:
-    """Read text that is not empty."""
+    """Read a non-empty string."""
     if not isinstance(value, str) or not value.strip():
         raise ValueError("expected text that is not empty")
     return value
@@ -111,7 +111,7 @@ def whole(low: int, high: int) -> ValueReader:
 
 
 def number_that(fits: Callable[[float], bool], valid: str) -> ValueReader:
-    """Return a reader that accepts only matching numbers; ``valid`` describes them in words."""
+    """Return a reader that accepts only numbers that fit; ``valid`` describes them in words."""
 
     def read(value: Any) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float) or not fits(value):
@@ -134,7 +134,7 @@ def yes_or_no(value: Any) -> bool:
 
 
 def parsed(parse: Callable[[str], Any]) -> ValueReader:
-    """Return a reader of text by a function that raises errors of this package."""
+    """Return a reader that parses text with a function that raises errors of this package."""
 
     def read(value: Any) -> Any:
         try:
@@ -164,14 +164,14 @@ def read_values(
     valid_keys: Collection[str] | None = None,
     valid: str = "valid keys",
 ) -> tuple[dict[str, Any], list[tuple[str, str]]]:
-    """Return the values of a table as its keys read them, and (key, mistake) of the others.
+    """Return the values of a table as its keys read them, and (key, mistake) for the others.
 
     Args:
         table: the table as read from the file.
-        keys: those of its kind.
+        keys: the keys of its kind.
         whose: the owner of an unknown key, in words.
-        valid_keys: all of them, also those that are tables; None: ``keys``.
-        valid: the message's name for them.
+        valid_keys: all keys, including those that are tables; None: ``keys``.
+        valid: the name for them in messages.
     """
     valid_keys = keys if valid_keys is None else valid_keys
     values = dict[str, Any]()

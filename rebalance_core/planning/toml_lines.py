@@ -10,10 +10,9 @@ _STRINGS = re.compile(r'"""|\'\'\'|"(?:[^"\\]|\\.)*"|\'[^\']*\'|#.*|[\[\]{}]')
 
 @dataclass(slots=True)
 class TomlLines:
-    """Lines of the keys of the top table and of each table of the arrays of tables.
+    """The lines of keys in the top-level table and in each table of the arrays of tables.
 
-    Understands the syntax of scenario files: plain and quoted keys, headers, values over several
-    lines.
+    Understands the syntax of scenario files: plain and quoted keys, headers, and multi-line values.
     """
 
     text: str
@@ -50,7 +49,7 @@ class TomlLines:
 
 
 def _open_at_end(line: str, depth: int, quotes: str) -> tuple[int, str]:
-    """Return how many brackets, and which multi-line quotes, are open after the line."""
+    """Return how many brackets and which multi-line quotes are open after the line."""
     place = 0
     if quotes:
         end = line.find(quotes)

@@ -21,10 +21,12 @@ RECORDED = "recorded"
 """Every member's own strategy, as in the history."""
 LEAGUE = "league"
 POP = "POP"
-"""All members ask brokers, which serve every topic by POP; the text is that of the request mode."""
+"""All members query brokers, which serve every topic by POP; the text is that of the request
+mode.
+"""
 _AROUND_SIGNS = re.compile(" *([(=)]) *")
 NEVER_MS = 1 << 62
-"""After every event: the scenario does not edit the cluster."""
+"""A time after every event: the scenario does not edit the cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +38,16 @@ class History:
 
     @property
     def name(self) -> str:
-        """As in the column ``scenario``."""
+        """The name, as in the column ``scenario``."""
         return BASELINE if self.scenario is None else self.scenario.name
 
 
 @dataclass(frozen=True, slots=True)
 class SweptStrategy:
-    """A strategy of a sweep; ``strategy`` None keeps every member's own.
+    """A strategy of a sweep; with ``strategy`` None, every member keeps its own.
 
-    ``pop``: groups pop all their topics in this mode (`sweep.member_settings.popped_groups`), by
-    their own strategies.
+    With ``pop``, groups pop all their topics in this mode (`sweep.member_settings.popped_groups`),
+    by their own strategies.
     """
 
     strategy: PlanningStrategy | None
@@ -53,14 +55,14 @@ class SweptStrategy:
 
     @property
     def text(self) -> str:
-        """As in the column ``strategy``."""
+        """The text, as in the column ``strategy``."""
         if self.pop is not None:
             return str(self.pop)
         return RECORDED if self.strategy is None else str(self.strategy)
 
     @property
     def of_rocketmq(self) -> bool:
-        """False for a hypothetical strategy, which RocketMQ lacks."""
+        """Whether RocketMQ has the strategy; False for a hypothetical one."""
         return self.strategy is None or self.strategy.of_rocketmq
 
 
@@ -91,7 +93,7 @@ class Variants:
         ]
 
     def hypothetical(self) -> list[tuple[int, PlanningStrategy]]:
-        """Return (number, strategy) of the others, which RocketMQ lacks."""
+        """Return (number, strategy) of the hypothetical strategies, which RocketMQ lacks."""
         return [
             (number, swept.strategy)
             for number, swept in enumerate(self.strategies)
@@ -105,7 +107,7 @@ def read_strategies(texts: Iterable[str], mistakes: list[str]) -> tuple[SweptStr
     Args:
         texts: strategy texts, ``recorded``, ``POP(share_queue_num=N)``, or ``league`` for
             `LEAGUE_STRATEGIES`.
-        mistakes: receives a sentence for every invalid string.
+        mistakes: receives one sentence for every invalid string.
     """
     strategies: dict[SweptStrategy, None] = {}
     listed = (LEAGUE_STRATEGIES if text.strip() == LEAGUE else (text,) for text in texts)
@@ -136,7 +138,9 @@ def _read_pop(text: str) -> RequestMode:
 
 
 def is_popped(strategy: str) -> bool:
-    """Return True if the column ``strategy`` has the text of a strategy under which groups pop."""
+    """Return True if the value of the column ``strategy`` is that of a strategy under which groups
+    pop.
+    """
     return strategy.startswith(f"{POP}(")
 
 
@@ -149,7 +153,7 @@ def variants_of(
 
 
 def wants_members(variants: Variants) -> bool:
-    """Return True if the objects that may be lost depend on who the members are."""
+    """Return True if the objects that may be lost depend on the members."""
     return any(map(names_clients, scenarios_of(variants)))
 
 
@@ -203,7 +207,7 @@ def first_edits(history: History, ends: Mapping[str, int]) -> dict[str, int]:
 
     Args:
         history: the history.
-        ends: last event of each cluster, ms.
+        ends: the last event of each cluster, epoch ms.
     """
     firsts = {cluster: first_edit_ms(history, cluster, end_ms) for cluster, end_ms in ends.items()}
     return {cluster: first for cluster, first in firsts.items() if first is not None}
@@ -216,13 +220,13 @@ def scenarios_of(variants: Variants) -> list[Scenario]:
 
 @dataclass(frozen=True)
 class EditsByHistory:
-    """The edits of every history, as tasks use them.
+    """The edits of every history, in the form that tasks use.
 
     Attributes:
         histories: the plan's histories.
-        ends: last event of each cluster, ms.
-        queues: the number for each topic, by cluster (`queues_in`), if an edit needs them.
-        proxies: the names that rows have, by cluster.
+        ends: the last event of each cluster, epoch ms.
+        queues: the number of queues in each topic, by cluster (`queues_in`), if an edit needs them.
+        proxies: the names found in rows, by cluster.
     """
 
     histories: tuple[History, ...]
@@ -231,7 +235,7 @@ class EditsByHistory:
     proxies: Mapping[str, Collection[str]] = field(default_factory=dict, repr=False)
 
     def touches(self, history: int, cluster: str, consumer_group: str | None) -> bool:
-        """Return False if the rows stay unchanged, as in a cluster without events."""
+        """Return False if the rows remain unchanged, as in a cluster without events."""
         scenario = self.histories[history].scenario
         if scenario is None or cluster not in self.ends:
             return False
@@ -253,7 +257,7 @@ class EditsByHistory:
         rows: Sequence[Mapping[str, Any]],
         group_row: Mapping[str, Any] | None,
     ) -> EditedRows:
-        """Return `group_edits`, or `shared_edits` without a group; errors are theirs."""
+        """Return `group_edits`, or `shared_edits` without a group; the errors are the same."""
         chosen = self.histories[history]
         assert chosen.scenario is not None
         end_ms = self.ends[cluster]

@@ -1,4 +1,4 @@
-"""Arrival rates of each queue, which are piecewise constant."""
+"""Arrival rates of each queue, as piecewise constant functions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from rebalance_core.planning.autoscale.hpa import Floats
 from rebalance_core.replay.history import QueueOffset
 
 LIKELY, LOW, HIGH = WORLDS = ("likely", "low", "high")
-"""Which value of an interval applies: the likely one, or the one with the least or the most work.
+"""The value of an interval that applies: the likely one, or the one with the least or the most
+work.
 """
 
 
@@ -24,8 +25,8 @@ class Arrival:
     """A row of ``arrivals``.
 
     Attributes:
-        from_ms: begin.
-        to_ms: end, exclusive.
+        from_ms: the start.
+        to_ms: the end, exclusive.
         topic: the topic.
         broker_name: the broker; None for all brokers of the topic, evenly by queue.
         queue_id: the queue; None for all queues of the broker, evenly.
@@ -40,7 +41,7 @@ class Arrival:
     rates: tuple[float, float, float]
 
     def covers(self, queue: MessageQueue) -> bool:
-        """Return whether messages of the row arrive in the queue."""
+        """Return whether the row's messages arrive in the queue."""
         return (
             queue.topic == self.topic
             and self.broker_name in (None, queue.broker_name)
@@ -49,7 +50,7 @@ class Arrival:
 
     @property
     def place(self) -> str:
-        """The queues, in words for error messages."""
+        """The queues, described for error messages."""
         parts = (self.topic, self.broker_name, self.queue_id)
         return "/".join(str(part) for part in parts if part is not None)
 
@@ -60,7 +61,7 @@ class UnknownRateError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Rates:
-    """Rates of the queues of a group; times are seconds after `begin_ms`.
+    """The rates of a group's queues; times are seconds after `begin_ms`.
 
     Attributes:
         begin_ms: epoch ms.
@@ -83,7 +84,7 @@ class Rates:
         return int(self.edges[-1])
 
     def piece(self, at_s: Floats | float) -> Ints:
-        """Return the number of the piece at each time."""
+        """Return the index of the piece at each time."""
         number = np.searchsorted(self.edges, at_s, side="right") - 1
         return np.asarray(np.clip(number, 0, len(self.rate) - 1))
 
@@ -107,9 +108,9 @@ def rates_of(
     """Return the rates of a group's queues.
 
     Args:
-        arrivals: rows of its topics, in any order.
+        arrivals: rows for its topics, in any order.
         queues: the queues that are allocated to its members.
-        world: which value of an interval.
+        world: which value of an interval to use.
         from_ms: ignore arrivals before this; None for no limit.
         to_ms: ignore arrivals at or after this; None for no limit.
 
@@ -157,7 +158,7 @@ def rates_of(
 
 
 def _cut(row: Arrival, from_ms: int | None, to_ms: int | None) -> Arrival:
-    """Return the part of a row within a time range."""
+    """Return the part of a row that lies within a time range."""
     begin = row.from_ms if from_ms is None else max(row.from_ms, from_ms)
     end = row.to_ms if to_ms is None else min(row.to_ms, to_ms)
     return replace(row, from_ms=begin, to_ms=end)
@@ -205,7 +206,7 @@ def _topics(queues: Iterable[MessageQueue]) -> list[str]:
 def arrivals_of(offsets: Iterable[QueueOffset]) -> list[Arrival]:
     """Return the mean rates between observations of each queue's end.
 
-    A queue whose end went back has no rate between these two observations, because its counter
+    A queue whose end moved backwards has no rate between the two observations, because its counter
     restarted or a broker lost messages.
     """
     looks: dict[MessageQueue, dict[int, int]] = {}

@@ -1,11 +1,11 @@
 """The closed loop of a scaler's decisions, the joins and leaves that follow, the resulting lag, and
 the next decision.
 
-All policies and futures of a group advance together, one lane each. Lag is a fluid in steps of a
-second. Lanes at rest whose members keep up need no such steps, because no message waits. In futures
-with the same seed, every policy gets the same pods and timers.
+All policies and futures of a group advance together, with one lane for each pair. Lag is modelled
+as a fluid, in steps of a second. Lanes at rest whose members keep up need no such steps, because no
+message waits. In futures with the same seed, every policy gets the same pods and timers.
 
-The fluid does not see what happens within a second: single messages and pull requests.
+The fluid does not resolve what happens within a second, such as single messages and pull requests.
 """
 
 from __future__ import annotations
@@ -48,29 +48,30 @@ from rebalance_core.timing.options import ClockOptions
 BLOCK_S = 15
 """Maximum number of seconds that are simulated at once."""
 MOST_KEPT = 64
-"""Number of cached results of `_arrived`; policies rarely need more periods at once."""
+"""Number of cached results of `_arrived`; policies rarely need more periods at a time."""
 BINS_AN_OCTAVE = 32
 """The resolution of the lag histogram; with it, a percentile is at most 2.2 % too large."""
 BINS = 40 * BINS_AN_OCTAVE
 _SOME = 1e-6
 """A backlog below this is a rounding error."""
 _UNKNOWN = -2
-"""No member, nor `NO_MEMBER`."""
+"""Neither a member nor `NO_MEMBER`."""
 CLEARED = 1e-3
 """A queue with fewer waiting messages counts as read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """What a member can do.
+    """The capabilities of a member.
 
     Attributes:
         capacity: messages per second that all its threads process.
         of_queue: messages per second of a single queue; inf, or a thread's rate with an orderly
             listener.
         work_s: seconds that a thread takes per message.
-        cache: messages of a queue that it caches before it stops pulling (flow control).
-        uncommitted: messages of a queue that it has read but cannot commit yet.
+        cache: the number of messages from a queue that it caches before it stops pulling (flow
+            control).
+        uncommitted: the number of messages from a queue that it has read but cannot commit yet.
     """
 
     capacity: float
@@ -82,13 +83,13 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a replay measures.
+    """The measurements that a replay makes.
 
     Attributes:
         seeds: numbers of the futures.
         promise_s: a message that waits longer is late.
-        series_seeds: how many futures have series.
-        series_s: seconds between points of a series.
+        series_seeds: the number of futures with series.
+        series_s: the number of seconds between points of a series.
     """
 
     seeds: range
@@ -126,12 +127,12 @@ class Point:
 
 @dataclass(frozen=True, eq=False)
 class Replayed:
-    """What the policies made of a group: (policies, seeds) arrays, and lists.
+    """The results of the policies for a group: (policies, seeds) arrays, and lists.
 
     Attributes:
-        figures: sums and extremes of each future, by name.
-        steps: the steps, in order of time.
-        points: the points, in order of time.
+        figures: the sums and extremes of each future, by name.
+        steps: the steps, in chronological order.
+        points: the points, in chronological order.
         played: the number of transitions that simulated clients played.
     """
 
@@ -168,8 +169,7 @@ def replay(
 ) -> Replayed:
     """Let every policy scale a group in every future.
 
-    Cost: linear in the seconds in which a lane changes or lags, plus some 10 ms for each step that
-    is new.
+    Cost: linear in the seconds in which a lane changes or lags, plus about 10 ms for each new step.
     """
     return _Loop(group, policies, rates, reader, question).run()
 
@@ -179,12 +179,12 @@ class _Lane:
     """The position of a future between two numbers of members at rest.
 
     Attributes:
-        transitions: those of its draw.
+        transitions: the transitions for its draw.
         places: the positions of its seed's plays in a transition, by variant.
-        members: at rest, or before the first change.
-        begun: how many times it left rest.
+        members: the number of members at rest, or before the first change.
+        begun: the number of times it has left rest.
         origin_s: when it last left rest.
-        changes: the changes since then.
+        changes: the changes since it last left rest.
         transition: the transition that the changes cause; None at rest.
     """
 
@@ -207,7 +207,7 @@ class _Lane:
 
     @property
     def place(self) -> int:
-        """The index of the play that it follows."""
+        """The index of the play that the lane follows."""
         return self.places[self.begun % len(self.places)]
 
     def rest(self, at_s: int) -> None:
@@ -224,13 +224,13 @@ class _Deciders:
     """Policies that decide at the same times.
 
     Attributes:
-        numbers: their places among the policies.
+        numbers: their indices among the policies.
         lanes: their futures, policy by policy.
-        scaler: what decides; None: a function, or a record.
-        seconds: when the values were sampled that the policies saw last; None: they saw none.
-        readings: what they saw then, by metric.
-        lag: (policies,) arrays of lag by future; None: no value.
-        rate: the same of rates.
+        scaler: the scaler that decides; None: a function or a record decides.
+        seconds: when the values that the policies saw last were sampled; None: they saw none.
+        readings: what they then saw, by metric.
+        lag: (policies,) arrays of the lag by future; None: no value.
+        rate: the same for rates.
     """
 
     numbers: list[int]
@@ -268,12 +268,13 @@ class _Loop:
         """Which lanes have unfinished changes."""
         self.backlog = np.zeros((lanes, self.queues))
         self.pace = np.zeros((lanes, self.queues))
-        """Messages per second that the last owner of each queue read, in lanes that lag or change.
+        """The messages per second that each queue's last owner read, in lanes that lag or
+        change.
         """
         self.owner = np.full((lanes, self.queues), _UNKNOWN)
-        """The member that read each queue last, in lanes that lag or change."""
+        """The member that last read each queue, in lanes that lag or change."""
         self.ahead = np.zeros((lanes, self.queues))
-        """Messages that were cached when it took the queue and that it has not read yet."""
+        """The messages that were cached when it took the queue and that it has not yet read."""
         self.deciders = self._deciders()
         self.sizes = [np.array(policy.sizes, np.int64) for policy in policies]
         periods = [policy.sync_s for policy in policies if policy.kind != FIXED]
@@ -284,9 +285,9 @@ class _Loop:
         self.ring = np.zeros((self.ring_s, lanes))
         """Lag by second modulo its length."""
         self.quiet_s = self.ring_s
-        """How long no lane has had any lag."""
+        """The number of seconds for which no lane has had any lag."""
         self.calm_s = np.zeros(lanes, np.int64)
-        """Seconds that were not stepped through."""
+        """The number of seconds that were not stepped through."""
         self.copied = self._copied()
         self.sums = {name: np.zeros(lanes) for name in FIGURES}
         self.histogram = np.zeros((lanes, BINS), np.int64)
@@ -295,11 +296,13 @@ class _Loop:
         self.points: list[Point] = []
         self.pieces = (-1, -1)
         self.fitting = np.zeros(0, np.int8)
-        """By number of members, whether they keep up in these pieces of the rates; -1: unknown."""
+        """By number of members, whether they keep up during these pieces of the rates; -1:
+        unknown.
+        """
         self.fits: Bools | None = None
-        """The lanes that do; None: their members have changed."""
+        """The lanes whose members keep up; None: their members have changed."""
         self.come: dict[tuple[float, float], Floats] = {}
-        """Arrivals in each queue, cached by period."""
+        """The arrivals in each queue, cached by period."""
         self.worked_on: dict[int, float] = {}
         """Messages that cannot be committed yet, by the second at which a scaler sees them."""
         self.no_owner = np.zeros(lanes)
@@ -317,7 +320,7 @@ class _Loop:
         return _Lane(self.known[key], places, policy.begin)
 
     def _deciders(self) -> list[_Deciders]:
-        """Return the policies that decide: HPAs by their sync period, all others alone."""
+        """Return the policies that decide: HPAs grouped by sync period, all others separately."""
         together: dict[tuple[str, int], list[int]] = {}
         for number, policy in enumerate(self.policies):
             key = ("", policy.sync_s) if policy.kind == HPA else (policy.kind, -number)
@@ -336,8 +339,8 @@ class _Loop:
         return deciders
 
     def _copied(self) -> Ints:
-        """Return (lanes,) the lane that each equals: futures of a fixed number of members differ
-        by the draw of addresses alone.
+        """Return (lanes,) the lane that each equals: futures with a fixed number of members differ
+        only in the draw of addresses.
         """
         copied = np.arange(len(self.at))
         for number, policy in enumerate(self.policies):
@@ -365,7 +368,7 @@ class _Loop:
         return sum(each.played for each in self.known.values())
 
     def _decide(self, at_s: int) -> None:
-        """Let the policies decide for which it is time."""
+        """Let the policies that are due decide."""
         decisions = list[tuple[int, int, list[float | None]]]()
         for each in self.deciders:
             policy = self.policies[each.numbers[0]]
@@ -376,7 +379,9 @@ class _Loop:
             self._scale(lane, at_s, after, values)
 
     def _decided(self, of: _Deciders, at_s: int) -> Iterator[tuple[int, int, list[float | None]]]:
-        """Yield the lanes whose replicas change, these, and the lag and the rate that was seen."""
+        """Yield the lanes whose replicas change, the new replicas, and the lag and rate that were
+        seen.
+        """
         current, policy = self.replicas[of.lanes], self.policies[of.numbers[0]]
         if policy.kind == RECORDED:
             of.lag, of.rate = [None], [None]
@@ -401,12 +406,12 @@ class _Loop:
             yield int(of.lanes[at]), int(decided[at]), self._saw(of, at)
 
     def _saw(self, of: _Deciders, at: int) -> list[float | None]:
-        """Return the lag and the rate that a decider saw in one of its lanes."""
+        """Return the lag and rate that a decider saw in one of its lanes."""
         lag, rate = of.lag[at // self.seeds], of.rate[at // self.seeds]
         return [None if lag is None else float(lag[at % self.seeds]), rate]
 
     def _asked(self, of: _Deciders, at_s: int) -> Ints:
-        """Return what a function of the user asks for."""
+        """Return the replicas that a user's function requests."""
         policy = self.policies[of.numbers[0]]
         assert policy.decide is not None
         asked = [
@@ -416,7 +421,7 @@ class _Loop:
         return np.clip(np.array(asked, np.int64), policy.least, policy.most)
 
     def _look(self, of: _Deciders, at_s: int) -> None:
-        """Read lag and rate as late as the scalers see them."""
+        """Read lag and rate with the delay at which the scalers see them."""
         policies = [self.policies[number] for number in of.numbers]
         seconds = tuple(policy.metrics.sampled_s(at_s) for policy in policies)
         if seconds == of.seconds:
@@ -443,7 +448,7 @@ class _Loop:
     def _reading(
         self, targets: Sequence[Target | None], values: Sequence[Floats | None]
     ) -> Reading:
-        """Return what policies read of a metric, those with a target."""
+        """Return the readings of a metric for the policies that have a target for it."""
         if all(value is None for value in values):
             return Reading(None, 1.0, self._lanes([t is not None for t in targets]))
         used = [target is not None for target in targets]
@@ -522,7 +527,7 @@ class _Loop:
                 self.fits = None
 
     def _fits(self, first: int, last: int) -> Bools:
-        """Return the lanes whose members at rest keep up in these pieces of the rates."""
+        """Return the lanes whose members at rest keep up during these pieces of the rates."""
         if self.pieces != (first, last):
             most = int(max(policy.largest for policy in self.policies))
             self.pieces, self.fits = (first, last), None
@@ -546,7 +551,7 @@ class _Loop:
         return bool(busiest <= self.reader.capacity)
 
     def _note(self, at_s: int) -> None:
-        """Record a point of each future that has series."""
+        """Record a point for each future that has series."""
         rate = float(self._arrived(max(0, at_s - 1), max(1, at_s)).sum())
         for policy in range(len(self.policies)):
             for place in range(min(self.question.series_seeds, self.seeds)):
@@ -593,7 +598,7 @@ class _Loop:
 
 
 class _Block:
-    """Lanes that are simulated second by second."""
+    """The lanes that are simulated second by second."""
 
     def __init__(self, loop: _Loop, lanes: Ints, begin_s: int, end_s: int) -> None:
         self.loop, self.lanes, self.begin_s = loop, lanes, begin_s
@@ -615,7 +620,7 @@ class _Block:
         self.members = int(self.owner.max()) + 2
 
     def _follow(self, place: int, at: _Lane, transition: Transition) -> None:
-        """Copy who reads in the seconds of a lane's transition."""
+        """Copy which members read in each second of a lane's transition."""
         self.moving.append(place)
         begin = self.begin_s - at.origin_s
         if begin + self.seconds <= transition.length_s:
@@ -628,7 +633,7 @@ class _Block:
             self.handed.append(place)
 
     def _handed(self, name: str) -> Floats:
-        """Return (lanes, seconds, queues) a part of the transitions of lanes with hand-overs."""
+        """Return (lanes, seconds, queues) one part of the transitions in lanes with hand-overs."""
         part = np.zeros((len(self.handed), self.seconds, self.loop.queues))
         for row, place in enumerate(self.handed):
             at = self.loop.at[self.lanes[place]]
@@ -675,9 +680,9 @@ class _Block:
         """Return waiting messages, (lanes, seconds + 1, queues), and read messages, (lanes,
         seconds, queues).
 
-        A member's threads take messages in the order in which it pulled them. What waits in a queue
-        that it takes is behind all that it has cached by then; else queues get shares of the
-        threads in proportion to what is cached, which flow control limits.
+        A member's threads take messages in the order in which it pulled them. Messages waiting in a
+        queue that it takes come after all that it has cached by then; otherwise, queues get shares
+        of the threads in proportion to their cached messages, which flow control limits.
         """
         reader, lanes = self.loop.reader, len(self.lanes)
         backlog = np.empty((lanes, self.seconds + 1, self.loop.queues))
@@ -709,7 +714,7 @@ class _Block:
                 used = self._by_member(member, taken)
                 left = np.maximum(reader.capacity - used, 0.0)[member]
                 taken += self._divided(asked - earlier, member, share, left)
-                # threads without work have come to what waits behind
+                # idle threads have reached the messages that wait behind
                 ahead = np.where(left > _SOME, 0.0, np.maximum(ahead - used[member], 0.0))
                 waits_behind = bool(ahead.any())
             served[:, second] = taken = taken.reshape(lanes, -1)
@@ -721,29 +726,31 @@ class _Block:
         return backlog, served
 
     def _new_owners(self) -> Bools:
-        """Return (seconds, lanes x queues) the queues whose member was another a second before."""
+        """Return (seconds, lanes x queues) whether the queue had a different member a second
+        earlier.
+        """
         before = np.concatenate([self.loop.owner[self.lanes][:, None], self.owner[:, :-1]], axis=1)
         new = (self.owner != before) & (self.owner >= 0) & (before != _UNKNOWN)
         return np.asarray(np.moveaxis(new, 1, 0).reshape(self.seconds, -1))
 
     def _by_member(self, member: Ints, messages: Floats) -> Floats:
-        """Return the sums over the queues of each member of each lane."""
+        """Return the sums over each member's queues, in each lane."""
         total = np.bincount(member, messages, len(self.lanes) * self.members)
         return np.asarray(total, np.float64)
 
     def _divided(self, asked: Floats, member: Ints, share: Floats, capacity: Floats) -> Floats:
-        """Return (lanes x queues,) what members read in a second.
+        """Return (lanes x queues,) the messages that members read in a second.
 
         Args:
-            asked: what waits in each queue, and is not more than the queue allows.
-            member: whose queue it is.
+            asked: the messages that wait in each queue, up to what the queue allows.
+            member: the member that has the queue.
             share: the part of the second during which it has the queue.
-            capacity: messages that it reads in a second, for all or by queue.
+            capacity: the messages that it reads in a second, for all queues or by queue.
         """
         reader = self.loop.reader
         total = self._by_member(member, asked)
         weight = asked
-        if total.max() > reader.cache:  # else no queue has as much
+        if total.max() > reader.cache:  # otherwise, no queue has as much
             cached = np.minimum(asked, reader.cache)
             in_cache = self._by_member(member, cached)
             full = in_cache >= reader.capacity
@@ -753,7 +760,9 @@ class _Block:
         return np.asarray(np.minimum(asked, weight * factor * share))
 
     def _hand_over(self, come: Floats, waits: Floats, pace: Floats) -> None:
-        """Count what is read by two, and what the next member reads or pulls again."""
+        """Count the messages that two members read, and those that the next member reads or pulls
+        again.
+        """
         sums, reader = self.loop.sums, self.loop.reader
         lanes, taken = self.lanes[self.handed], self._handed("taken")
         again = self._read_on(pace)
@@ -782,8 +791,8 @@ class _Block:
         return messages
 
     def _paces(self, served: Floats) -> Floats:
-        """Return (lanes with hand-overs, seconds, queues) the messages that were read in the last
-        second before each in which a member had the queue throughout; keep those of all lanes.
+        """Return (lanes with hand-overs, seconds, queues) the messages read in the last earlier
+        second throughout which a member had the queue; keep those of all lanes.
         """
         loop, rows = self.loop, self.moving
         pace = np.empty((len(rows), self.seconds + 1, loop.queues))
@@ -797,7 +806,7 @@ class _Block:
         return pace[np.isin(rows, self.handed), :-1]
 
     def _longest(self, read: Floats, lag: Floats) -> None:
-        """Raise the longest waits to the age of the oldest waiting message in any second."""
+        """Raise the maximum waits to the age of the oldest waiting message in any second."""
         longest = self.loop.sums["longest_wait_s"]
         rows, seconds = np.nonzero(lag > 0)
         while len(rows):

@@ -1,9 +1,9 @@
-"""The age of a queue's last commit while a push member reads the queue.
+"""The age of a queue's last commit while a push consumer reads the queue.
 
-Each pull carries the offset that the member has consumed up to, and a timer persists it
+Each pull carries the offset up to which the member has consumed, and a timer persists it
 (``DefaultMQPushConsumerImpl.pullMessage``, ``MQClientInstance.startScheduledTask``; the same in 4.9
 to 5.5). The next pull of a member that has pulled everything waits for the next message; a member
-with a full cache pulls the next batch once it has processed the last.
+with a full cache pulls the next batch once it has processed the previous one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ COMMIT_S = OFFSET_PERSIST_MS / SECOND_MS
 PULL_BATCH = 32
 """DefaultMQPushConsumer.pullBatchSize."""
 _FEWEST = 1e-6
-"""Messages per second below which a rate counts as zero."""
+"""The number of messages per second below which a rate counts as zero."""
 
 
 def age_of_commit_s(come: Floats) -> Floats:

@@ -5,8 +5,8 @@ individual releases of Kubernetes were not compared. `proposals` is
 ``ReplicaCalculator.GetExternalPerPodMetricReplicas``, `wanted` is ``computeReplicasForMetrics``,
 `HorizontalPodAutoscaler.decide` is ``reconcileAutoscaler`` with
 ``stabilizeRecommendationWithBehaviors``, ``convertDesiredReplicasWithBehaviorRate`` and, without a
-``behavior``, ``normalizeDesiredReplicas``. HPAs with the same sync period decide at once, in all
-futures: each array has a value per policy and future, which is a lane.
+``behavior``, ``normalizeDesiredReplicas``. HPAs with the same sync period decide together, in all
+futures: each array has one value per lane, a pair of policy and future.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ from rebalance_core.planning.autoscale.policy import (
 
 Floats = NDArray[np.float64]
 MILLI = 1_000
-"""Metrics are compared in thousandths (``resource.Quantity.MilliValue``, which rounds up)."""
+"""The scale of metrics, which are compared in thousandths (``resource.Quantity.MilliValue``, which
+rounds up).
+"""
 _SMALL = 1e-9
 """Smaller differences are rounding errors; the controller's values are exact in thousandths."""
 _NONE = -1
@@ -46,10 +48,10 @@ class Reading:
     """A metric as HPAs read it.
 
     Attributes:
-        value: a value per lane, in all; None: every query failed.
-        target: the AverageValue, of all lanes or of each.
-        used: (lanes,) whose policy has the metric; None: all.
-        failed: (lanes,) whose query failed; None: none did.
+        value: one value per lane, as a total; None: every query failed.
+        target: the AverageValue, for all lanes or for each.
+        used: (lanes,) whether the policy has the metric; None: all do.
+        failed: (lanes,) whether the query failed; None: none did.
     """
 
     value: Floats | None
@@ -59,7 +61,7 @@ class Reading:
 
 
 def proposals(reading: Reading, current: Ints, tolerance: float | Floats) -> Ints:
-    """Return the replicas that a metric asks for; the current ones within the tolerance.
+    """Return the replicas that a metric asks for; within the tolerance, the current ones.
 
     >>> proposals(Reading(np.array([300.0, 105.0]), 100.0), np.array([1, 1]), 0.1).tolist()
     [3, 1]
@@ -76,7 +78,7 @@ def proposals(reading: Reading, current: Ints, tolerance: float | Floats) -> Int
 def wanted(
     readings: Sequence[Reading], current: Ints, tolerance: float | Floats
 ) -> tuple[Ints, Bools]:
-    """Return the largest proposal of all metrics, and where there is one.
+    """Return the largest proposal over all metrics, and where there is one.
 
     There is none if every metric fails, or if one fails and the others would scale down.
     """
@@ -98,16 +100,16 @@ def wanted(
 
 @dataclass(frozen=True, eq=False)
 class _Limits:
-    """How far each lane may go at once in a direction.
+    """How far each lane may scale at once in one direction.
 
     Attributes:
-        absent: (lanes,) whose policy does not state the direction.
-        disabled: (lanes,) which never go that way.
-        least: (lanes,) for which the smallest of several limits counts.
-        pods: (limits, lanes) a number of pods, else a percentage; a policy with fewer limits than
-            another repeats its first.
-        value: the same form.
-        period_s: the same form.
+        absent: (lanes,) whether the policy does not configure the direction.
+        disabled: (lanes,) whether the lane never scales in that direction.
+        least: (lanes,) whether the smallest of several limits applies.
+        pods: (limits, lanes) whether the limit is a number of pods rather than a percentage; a
+            policy with fewer limits than another repeats its first.
+        value: the limit, in the same shape.
+        period_s: the period, in the same shape.
     """
 
     absent: Bools
@@ -119,7 +121,7 @@ class _Limits:
 
     @classmethod
     def of(cls, directions: Sequence[Direction | None], futures: int) -> _Limits:
-        """Return the limits of policies, each in all futures."""
+        """Return the limits of the policies, each in all futures."""
         limits = [() if each is None else each.limits for each in directions]
         most = max(len(each) for each in limits)
         usual = StepLimit(PODS, 0, 0)
@@ -171,15 +173,17 @@ class HorizontalPodAutoscaler:
         periods = [*self._up.period_s.flat, *self._down.period_s.flat]
         self._longest_period_s = max(periods, default=0)
         self._kept_s = max(*up_s, *down_s)
-        """For how long a recommendation counts."""
+        """The time for which a recommendation counts."""
         self._asked_s: list[int] = []
-        """When each recommendation was made, in order."""
+        """When each recommendation was made, in ascending order."""
         self._asked: list[Ints] = []
-        """Each; `_NONE` in lanes without one."""
+        """The recommendations; `_NONE` in lanes without one."""
         self._added: list[tuple[int, Ints]] = []
         self._removed: list[tuple[int, Ints]] = []
         self._still_since_s: int | None = None
-        """Since then every recommendation has been the number of replicas, in all lanes."""
+        """The time since which every recommendation has equalled the number of replicas, in all
+        lanes.
+        """
         self._last: tuple[Sequence[Reading], Ints, Ints, Bools] | None = None
         """The last readings and replicas, and the resulting recommendations."""
 
@@ -187,12 +191,12 @@ class HorizontalPodAutoscaler:
         return np.repeat(np.array(values), self.futures)
 
     def decide(self, at_s: int, current: Ints, readings: Sequence[Reading]) -> Ints:
-        """Return the replicas in each lane from now on; ``current`` itself if none changes.
+        """Return the replicas in each lane from now on, or ``current`` itself if none changes.
 
         Args:
-            at_s: the time, in seconds; later than at the last decision.
-            current: replicas now.
-            readings: every metric of the policies; the same object as before if they are the same.
+            at_s: the time in seconds; later than the last decision.
+            current: the current replicas.
+            readings: all metrics of the policies; the same object as before if they are unchanged.
         """
         if not self._asked_s:
             # recordInitialRecommendation
@@ -226,7 +230,7 @@ class HorizontalPodAutoscaler:
         return asked, known
 
     def _bounded(self, replicas: Ints) -> Ints:
-        """Return the replicas within the fewest and the most."""
+        """Return the replicas, clipped to the minimum and maximum."""
         return np.asarray(np.minimum(np.maximum(replicas, self._least), self._most))
 
     def _is_still(self, at_s: int, current: Ints, asked: Ints, known: Bools) -> bool:
@@ -246,13 +250,13 @@ class HorizontalPodAutoscaler:
         return True
 
     def _stabilized(self, at_s: int, current: Ints, asked: Ints, free: Bools) -> Ints:
-        """Return the recommendation within the lowest and the highest of the windows."""
+        """Return the recommendation, limited to the minimum and maximum over the windows."""
         kept = bisect_left(self._asked_s, at_s - self._kept_s)
         self._asked_s, self._asked = self._asked_s[kept:], self._asked[kept:]
         highest = lowest = asked
         if self._asked:
             made_s, values = np.array(self._asked_s)[:, None], np.array(self._asked)
-            # stabilizeRecommendation drops what is older, the other what is not younger
+            # stabilizeRecommendation drops older ones; the other also drops those exactly as old
             from_s = at_s - self._down_window_s + ~self._legacy
             highest = np.maximum(asked, np.where(made_s >= from_s, values, _NONE).max(axis=0))
             if self._up_window_s.any():
@@ -265,7 +269,7 @@ class HorizontalPodAutoscaler:
         return np.asarray(np.where(self._legacy, highest, stable))
 
     def _up_limit(self, at_s: int, current: Ints) -> Ints:
-        """Return the most replicas after a scale-up."""
+        """Return the maximum number of replicas after a scale-up."""
         up, legacy = self._up, np.maximum(SCALE_UP_FACTOR * current, SCALE_UP_LEAST)
         if up.absent.all():
             return legacy
@@ -275,14 +279,14 @@ class HorizontalPodAutoscaler:
         return np.where(up.absent, legacy, np.where(up.disabled, current, most))
 
     def _down_limit(self, at_s: int, current: Ints) -> Ints:
-        """Return the fewest replicas after a scale-down."""
+        """Return the minimum number of replicas after a scale-down."""
         down = self._down
         if down.absent.all():
             return np.zeros_like(current)
         begun = self._begun_with(at_s, current, down)
         fewer = np.trunc(begun * (100 - down.value) / 100 + _SMALL).astype(np.int64)
         of_limits = np.where(down.pods, begun - down.value, fewer)
-        # MIN is the smallest change, so the largest number
+        # MIN selects the smallest change, and so the largest number
         least = np.minimum(-down.chosen(-of_limits), current)
         return np.where(down.absent, 0, np.where(down.disabled, current, least))
 

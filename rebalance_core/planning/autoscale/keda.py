@@ -2,9 +2,9 @@
 queries.
 
 `KedaScaler.decide` is ``scaleExecutor.RequestScale`` (KEDA 2.x, ``pkg/scaling/executor``): it
-checks every ``pollingInterval``, starts the minimum of replicas (one if that is zero) when a
-trigger is active, and stops all once none has been active for ``cooldownPeriod``. From one replica
-on, the HPA decides alone, with at least one replica; a failed query gets
+checks every ``pollingInterval``, starts the minimum number of replicas (one if that is zero) when a
+trigger is active, and stops all replicas once no trigger has been active for ``cooldownPeriod``.
+With at least one replica, the HPA alone decides, and never goes below one; a failed query gets
 ``target x fallback.replicas`` (``fallback.GetMetricsWithFallback``).
 """
 
@@ -24,7 +24,7 @@ _NEVER = -(2**40)
 
 @dataclass
 class KedaScaler:
-    """A ScaledObject in several futures.
+    """A ScaledObject, in several futures.
 
     Attributes:
         policy: its configuration, with ``keda``.

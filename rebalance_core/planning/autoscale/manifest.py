@@ -1,4 +1,4 @@
-"""Renders a chosen policy as YAML for Kubernetes, as a HorizontalPodAutoscaler or ScaledObject."""
+"""Renders a chosen policy as Kubernetes YAML: a HorizontalPodAutoscaler or a ScaledObject."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rebalance_core.planning.autoscale.summary import Row
 
 LAG_QUERY = "sum(rocketmq_consumer_lag_messages{{consumer_group={group}}})"
 RATE_QUERY = "sum(rate(rocketmq_messages_in_total{{topic=~{topics}}}[{window}s]))"
-"""A Prometheus query on the metrics that RocketMQ exports since 5.0."""
+"""A Prometheus query on the metrics that RocketMQ has exported since 5.0."""
 _NOT_NAME = re.compile(r"[^a-z0-9]+")
 
 

@@ -1,4 +1,4 @@
-"""The configuration of scalers: the policy files of ``rebalance autoscale``."""
+"""The configuration of scalers: the policy files for ``rebalance autoscale``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rebalance_core.planning.toml_lines import TomlLines
 
 HPA, KEDA, FIXED, FUNCTION = "hpa", "keda", "fixed", "function"
 RECORDED = "recorded"
-"""The kind of a policy of recorded replicas, and its name, which no other may have."""
+"""The kind of a policy of recorded replicas, and its name, which no other policy may have."""
 KINDS = (HPA, KEDA, FIXED)
 PODS, PERCENT = STEP_TYPES = ("Pods", "Percent")
 MAX, MIN, DISABLED = SELECTS = ("Max", "Min", "Disabled")
@@ -49,7 +49,7 @@ _window = seconds(0, LONGEST_WINDOW_S)
 
 @dataclass(frozen=True, slots=True)
 class StepLimit:
-    """A HPAScalingPolicy: the most that may change within a period."""
+    """An HPAScalingPolicy: the maximum change within a period."""
 
     type: str = table_keys.needed(table_keys.one_of(*STEP_TYPES))
     value: int = table_keys.needed(table_keys.whole(1, 1_000_000))
@@ -79,12 +79,12 @@ def read_limits(value: Any) -> tuple[StepLimit, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Direction:
-    """A HPAScalingRules: how fast one direction goes.
+    """An HPAScalingRules: how fast scaling in one direction may be.
 
     Attributes:
-        stabilization_s: the window; None for the default of the direction.
-        select: which of several limits counts.
-        limits: the limits, each for a period.
+        stabilization_s: the window; None for the direction's default.
+        select: which of several limits applies.
+        limits: the limits, each over a period.
     """
 
     stabilization_s: int | None = None
@@ -136,10 +136,10 @@ class Metrics:
     """How late a scaler sees the lag.
 
     Attributes:
-        scrape_s: time between two values of the exporter.
-        delay_s: time until the scaler can read a value.
+        scrape_s: the time between two values from the exporter.
+        delay_s: the time until the scaler can read a value.
         rate_window_s: the period over which the rate is averaged.
-        outages: (begin, end) of periods without values, in seconds after the start of the replay.
+        outages: (start, end) of periods without values, in seconds after the start of the replay.
     """
 
     scrape_s: int = 30
@@ -172,28 +172,27 @@ class Policy:
 
     Attributes:
         name: the name of the policy.
-        kind: of `KINDS`, `FUNCTION` or `RECORDED`.
-        least: fewest replicas; 0 only with KEDA.
-        most: most replicas.
+        kind: one of `KINDS`, or `FUNCTION` or `RECORDED`.
+        least: the minimum number of replicas; 0 only with KEDA.
+        most: the maximum number of replicas.
         replicas: the fixed number of replicas.
-        sizes: the allowed numbers of replicas, of which the next larger one is taken; empty for
-            any.
-        lag: the target of waiting messages per replica, if used.
-        rate: the target of arriving messages per second and replica, if used.
+        sizes: the allowed numbers of replicas, to which the number is rounded up; empty for any.
+        lag: the target for waiting messages per replica, if used.
+        rate: the target for arriving messages per second and replica, if used.
         sync_s: how often the HPA decides.
-        tolerance: the deviation of the ratio from 1 that changes nothing.
-        down_window_s: the window of scale-down without a ``scale_down``.
+        tolerance: the deviation of the ratio from 1 that does not cause scaling.
+        down_window_s: the scale-down window without a ``scale_down``.
         up: the limits of scale-up; if `up` and `down` are None, there is no ``behavior`` and other
             limits apply (`hpa`).
         down: the limits of scale-down.
         keda: the settings of KEDA; None for a plain HPA.
-        metrics: how late metrics are.
+        metrics: the delays of metrics.
         start: how pods start.
         stop: how pods stop.
-        decide: of `FUNCTION`.
-        changes: of `RECORDED`: (seconds after the start of the replay, replicas), ascending; the
-            first are those of the start.
-        varies: the name of the policy of which it is a variation.
+        decide: the function of a `FUNCTION`.
+        changes: for `RECORDED`: (seconds after the start of the replay, replicas), ascending; the
+            first entry is for the start.
+        varies: the name of the policy that it is a variation of.
     """
 
     name: str
@@ -228,7 +227,7 @@ class Policy:
 
     @property
     def largest(self) -> int:
-        """The most replicas that it can ever have."""
+        """The maximum number of replicas that it can ever have."""
         recorded = [replicas for _, replicas in self.changes]
         return self.replicas or max([self.most, *self.sizes[-1:], *recorded])
 
@@ -298,7 +297,7 @@ def read_policies(paths: Sequence[str]) -> tuple[Policy, ...]:
     """Return the policies in these files, or the bundled policies with these names.
 
     Raises:
-        UsageError: A file is invalid (the message has a line per mistake, with ``file:line`` and
+        UsageError: A file is invalid (the message has one line per mistake, with ``file:line`` and
             the nearest valid name), or two policies have the same name.
     """
     policies, mistakes = [], []
@@ -383,7 +382,9 @@ def _contradictions(top: Mapping[str, Any], tables: Mapping[str, Any]) -> list[t
 
 
 def _bounds(kind: str, top: Mapping[str, Any]) -> tuple[int, int]:
-    """Return the fewest and the most replicas, for a ScaledObject 0 and 100 by default."""
+    """Return the minimum and maximum number of replicas; for a ScaledObject, 0 and 100 by
+    default.
+    """
     sizes = top.get("sizes", ())
     largest = max(sizes, default=100 if kind == KEDA else 10)
     return top.get("min", 0 if kind == KEDA else 1), top.get("max", largest)

@@ -16,19 +16,20 @@ from rebalance_core.planning.autoscale.hpa import Floats
 
 NAME = "__name__"
 _EXPORTED = "exported_"
-"""The prefix that Prometheus gives to a target's label that its own configuration also sets."""
+"""The prefix that Prometheus adds to a target's label if its own configuration sets the same
+label.
+"""
 _SHOWN = 200  # characters shown of a Prometheus error
 
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """A series in one or several answers.
+    """A series from one or more answers.
 
     Attributes:
         name: the name of the metric.
-        labels: its labels without the name; labels that Prometheus renamed have their original
-            names.
-        files: the files with its samples.
+        labels: its labels without the name; labels renamed by Prometheus have their original names.
+        files: the files that contain its samples.
         at_ms: (samples,) epoch ms, ascending.
         value: (samples,) finite values.
         step_ms: (samples,) the step of the answer that has the sample.
@@ -43,7 +44,7 @@ class Series:
 
     @property
     def place(self) -> str:
-        """The files and the series, in words for error messages."""
+        """The files and the series, described for error messages."""
         return f"{', '.join(self.files)}: {_text(self.name, self.labels)}"
 
     @property
@@ -58,8 +59,8 @@ class Answer:
 
     Attributes:
         series: the series of the wanted metrics.
-        others: names of further metrics.
-        warnings: by Prometheus, e.g. that the answer is partial.
+        others: the names of other metrics.
+        warnings: warnings from Prometheus, e.g. that the answer is partial.
     """
 
     series: tuple[Series, ...]
@@ -68,7 +69,7 @@ class Answer:
 
 
 def parse_answer(text: str | bytes, file: str, wanted: Collection[str]) -> Answer:
-    """Return the series of wanted metrics.
+    """Return the series of the wanted metrics.
 
     A sample without a finite value counts as missing. The step is the shortest time between
     samples.
@@ -80,7 +81,7 @@ def parse_answer(text: str | bytes, file: str, wanted: Collection[str]) -> Answe
 
     Raises:
         InputRefused: the text is not a range answer, a series lacks a name, a sample is not a pair
-            of a Unix time in seconds and a number, or times do not ascend. The message has the
+            of a Unix time in seconds and a number, or times do not ascend. The message states the
             position.
     """
     try:
@@ -171,7 +172,7 @@ def _labels(result: object, place: str) -> tuple[str, dict[str, str]]:
 
 
 def _samples(result: Mapping[str, Any], place: str) -> tuple[Ints, Floats]:
-    """Return times in ms, and values, which may not be finite."""
+    """Return times in ms, and values, not all of which need be finite."""
     pairs = result.get("values")
     if not isinstance(pairs, list) or not pairs:
         raise InputRefused(f"{place} has no values; expected pairs of a time and a string")

@@ -1,8 +1,8 @@
 """Derives a recorded load from metrics: arrivals, capacities, and numbers of members.
 
-Names and labels are those of BrokerMetricsConstant (5.1 on), of RocketMQ's own exporter for 4.x
-(RMQMetricsCollector) and of kube-state-metrics. A broker names itself in ``node_id``. Queues have
-no label, so the skew over brokers is preserved but not the skew over the queues of a broker.
+Names and labels come from BrokerMetricsConstant (5.1 on), RocketMQ's own exporter for 4.x
+(RMQMetricsCollector) and kube-state-metrics. A broker names itself in ``node_id``. Queues have no
+label, so the skew across brokers is preserved but not the skew across a broker's queues.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ LAG = ("rocketmq_consumer_lag_messages", "rocketmq_group_diff")
 DELIVERED = "rocketmq_messages_out_total"
 REPLICAS = "kube_deployment_spec_replicas"
 WANTED = frozenset((*COME, *LAG, DELIVERED, REPLICAS))
-"""The metrics that are read; the second of each pair is that of the 4.x exporter."""
+"""The metrics that are read; the second of each pair is the 4.x exporter's."""
 _BROKER = {COME[0]: "node_id", COME[1]: "broker", LAG[0]: "node_id", DELIVERED: "node_id"}
 _GROUP = {LAG[0]: "consumer_group", LAG[1]: "group", DELIVERED: "consumer_group"}
 _MEMBERS = "countOfOnlineConsumers"
 """A label of the exporter's ``rocketmq_group_diff``: the number of connected members."""
 _SAME_BROKER = {"message_type", "is_system", "is_retry", "msgModel", _MEMBERS}
 """Labels that split a broker's counts. Any other label except topic, broker and group (such as
-``instance`` or ``pod``) distinguishes processes of a broker.
+``instance`` or ``pod``) distinguishes a broker's processes.
 """
 REPLICAS_STEADY_MS = 2 * MINUTE_MS
-"""How long after a change of replicas the group is steady: pods have started, and every member has
-rebalanced by its timer.
+"""How long after a change of replicas the group is considered steady: pods have started, and every
+member has rebalanced by its timer.
 """
 LOOKBACK_MS = 5 * MINUTE_MS
 """``--query.lookback-delta`` of Prometheus."""
@@ -51,7 +51,7 @@ UNLIKELY = 0.1
 Of = tuple[str | None, str]
 """A cluster (None if the series do not name it), and a group or topic in it."""
 At = tuple[int, int]
-"""Begin and end of an interval, epoch ms."""
+"""The start and end of an interval, epoch ms."""
 Counted = Mapping[At, float]
 """The sum of counters in messages per second, by interval, if all are known."""
 
@@ -78,11 +78,11 @@ class Unknown:
 
 @dataclass(eq=False)
 class RecordedLoad:
-    """The rows of ``arrivals``, ``capacity`` and ``recorded_scaling``.
+    """The rows for ``arrivals``, ``capacity`` and ``recorded_scaling``.
 
     Attributes:
-        arrivals: arrivals by topic, broker and time.
-        capacity: the capacity of groups that could not keep up at times.
+        arrivals: the arrivals by topic, broker and time.
+        capacity: the capacity of groups that at times could not keep up.
         scaling: scaling steps by group and time.
         unknown: periods without a rate, in order of the series.
         unmeasured: why groups have no row of ``capacity``.
@@ -102,10 +102,10 @@ def load_of_metrics(
     deployments: Mapping[str, str] | None = None,
     threads: int,
 ) -> RecordedLoad:
-    """Return what the series show.
+    """Return the load that the series show.
 
-    A rate is known between two consecutive samples, one step apart, of all counters of a topic at a
-    broker if no counter decreases. Retry topics and system topics are left out.
+    A rate is known between two consecutive samples, one step apart, of all counters for a topic at
+    a broker, provided that no counter decreases. Retry topics and system topics are left out.
 
     Args:
         series: the series of the metrics in `WANTED`.
@@ -254,7 +254,7 @@ def _come(named: Sequence[_Named], load: RecordedLoad) -> dict[Of, list[Counted]
 
 
 def _joined(rates: Mapping[At, float]) -> Iterator[tuple[At, float]]:
-    """Yield intervals in order of time, merging neighbours with equal rates."""
+    """Yield intervals in chronological order, merging neighbours with equal rates."""
     last: tuple[At, float] | None = None
     for (from_ms, to_ms), rate in sorted(rates.items()):
         if last is not None and last[0][1] == from_ms and last[1] == rate:
@@ -270,9 +270,9 @@ def _joined(rates: Mapping[At, float]) -> Iterator[tuple[At, float]]:
 def _added(parts: Sequence[_Named], unknown: list[Unknown]) -> Counted:
     """Return the sum of counters, adding the periods in which it is unknown to ``unknown``.
 
-    Processes of a broker run in succession or overlap (when the master changes), and their sums are
-    added where they overlap. Within a process, every counter must be known. Exporters show the
-    broker's own offset, so any one of several counts.
+    A broker's processes run in succession or overlap (when the master changes); where they overlap,
+    their sums are added. Within a process, every counter must be known. Exporters show the broker's
+    own offset, so any one of several will do.
     """
     by_process: dict[frozenset[tuple[str, str]], list[Series]] = {}
     for each in parts:
@@ -305,7 +305,7 @@ def _added(parts: Sequence[_Named], unknown: list[Unknown]) -> Counted:
 
 
 def _known_in(total: Counted, from_ms: int, to_ms: int) -> bool:
-    """Return True if the rates cover the time without a gap."""
+    """Return True if the rates cover the period without a gap."""
     inside = sorted(at for at in total if at[0] >= from_ms and at[1] <= to_ms)
     edges = [from_ms, *(end for _, end in inside)]
     return edges[-1] == to_ms and [begin for begin, _ in inside] == edges[:-1]
@@ -350,7 +350,7 @@ def _of_process(
 
 
 def _with_repeats(series: Series) -> Bools:
-    """Return (samples - 1,) where samples are missing, or where the sample before such a gap is
+    """Return (samples - 1,) whether samples are missing, or the sample before such a gap is
     repeated.
 
     Prometheus repeats the last sample for `LOOKBACK_MS` unless it knows that the target is gone,
@@ -376,7 +376,7 @@ def _stretches(where: Bools) -> list[tuple[int, int]]:
 def _between(
     total: Mapping[At, float], spoilt: set[At], span: At, place: str, unknown: list[Unknown]
 ) -> None:
-    """Add the periods between one process and the next."""
+    """Add the periods between consecutive processes."""
     at_ms, why = span[0], "no process of the broker has two samples"
     for begin, end in [*sorted({*total, *spoilt}), (span[1], span[1])]:
         if begin > at_ms:
@@ -407,9 +407,9 @@ class _Lag:
     """The lag of a group.
 
     Attributes:
-        at: the lag by time, where it is known for all topics and brokers.
+        at: the lag by time, if known for all topics and brokers.
         topics: the group's topics.
-        members: the number of members that an exporter counts, by time.
+        members: the number of members reported by an exporter, by time.
     """
 
     at: Mapping[int, float]
@@ -450,7 +450,7 @@ def _lag(parts: Sequence[_Named]) -> _Lag:
 def _replicas(
     named: Sequence[_Named], deployments: Mapping[str, str], groups: Iterable[Of]
 ) -> dict[Of, dict[int, int]]:
-    """Return replicas by group and moment."""
+    """Return the replicas by group and time."""
     by_name: dict[tuple[str, str], list[Series]] = {}
     for each in named:
         if each.series.name == REPLICAS:
@@ -546,7 +546,7 @@ def _capacity(
 
 
 def _settled(pods: Mapping[int, int]) -> set[int]:
-    """Return the moments whose number of replicas has not changed for `REPLICAS_STEADY_MS`."""
+    """Return the times at which the number of replicas has not changed for `REPLICAS_STEADY_MS`."""
     settled, since, last = set[int](), None, None
     for at_ms, count in sorted(pods.items()):
         if count != last or since is None:

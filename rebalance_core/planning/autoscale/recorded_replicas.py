@@ -27,22 +27,22 @@ Samples = Mapping[int, int | None]
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What was recorded of a group during a replay.
+    """The replicas that were recorded for a group during a replay.
 
     Attributes:
-        changes: (seconds after the start, replicas), ascending; the first are those of the start.
-        reason: why it cannot be replayed; None: it can.
+        changes: (seconds after the start, replicas), ascending; the first entry is for the start.
+        reason: why it cannot be replayed, or None if it can.
     """
 
     changes: tuple[tuple[int, int], ...] = ()
     reason: str | None = None
 
     def policy(self, like: Policy) -> Policy:
-        """Return the policy; its pods start and stop as those of another."""
+        """Return the policy; its pods start and stop like those of another policy."""
         counts = {replicas for _, replicas in self.changes}
         policy = Policy(RECORDED, RECORDED, changes=self.changes, start=like.start, stop=like.stop)
         if len(counts) == 1:
-            # futures of a fixed number need no replay each
+            # futures with a fixed number need no separate replays
             return replace(policy, kind=FIXED, replicas=counts.pop(), changes=())
         return policy
 
@@ -50,7 +50,9 @@ class Recorded:
 def samples_by_group(
     rows: Iterable[RecordedScalingRow],
 ) -> dict[tuple[str | None, str], dict[int, int | None]]:
-    """Return the replicas of ``recorded_scaling`` by cluster and group, in order of time."""
+    """Return the replicas from ``recorded_scaling`` by cluster and group, in chronological
+    order.
+    """
     groups: dict[tuple[str | None, str], dict[int, int | None]] = {}
     for row in rows:
         of = groups.setdefault((row["cluster"], row["consumer_group"]), {})
@@ -59,15 +61,16 @@ def samples_by_group(
 
 
 def recorded_during(samples: Samples | None, rates: Rates) -> Recorded:
-    """Return what was recorded while messages came.
+    """Return the replicas that were recorded while messages arrived.
 
-    Only rows with replicas count; lag may be sampled at other times. A row holds until the next
-    one. The last one, and one before a gap, holds for the usual distance (the median); a single row
-    has none and holds for no time. All other time is unknown, and so is a change within it.
+    Only rows with replicas count; lag may be sampled at other times. A row is valid until the next
+    one. The last row, and any row before a gap, is valid for the usual distance (the median); a
+    single row has none and is valid for no time. All other time is unknown, and so is a change
+    within it.
 
     Args:
-        samples: the group's samples, in order of time; None: there are none.
-        rates: the time that is replayed.
+        samples: the group's samples, in chronological order; None: there are none.
+        rates: the rates, which determine the period that is replayed.
     """
     known = {at_ms: count for at_ms, count in (samples or {}).items() if count is not None}
     if not known:

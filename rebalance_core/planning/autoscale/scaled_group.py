@@ -34,8 +34,8 @@ from rebalance_core.replay.history import QueueOffset
 from rebalance_core.timing.options import ClockOptions
 
 LONGEST_S = 100 * 86_400
-"""The longest replay; a longer one is probably a mistake, and ``--from`` and ``--to`` select a
-part.
+"""The maximum length of a replay; a longer one is probably a mistake, and ``--from`` and ``--to``
+select a part.
 """
 
 
@@ -46,9 +46,9 @@ class Service:
     Attributes:
         service_ms: the time that a thread takes per message, in each of `WORLDS`.
         threads: the threads of a member.
-        batch: messages per call of the listener.
+        batch: the number of messages per call of the listener.
         ordered: whether the listener is orderly; None for the group's setting.
-        p99: 99 % of the messages take at most this many times the mean.
+        p99: the ratio to the mean that 99 % of the service times do not exceed.
     """
 
     service_ms: tuple[float, float, float]
@@ -60,14 +60,14 @@ class Service:
 
 @dataclass(frozen=True, eq=False)
 class ScaledGroup:
-    """A group with its arrivals and the capacity of a member.
+    """A group with its arrivals and a member's capacity.
 
     Attributes:
-        group: at rest.
+        group: the group at rest.
         rates: the rates, by world.
         readers: the readers, by world.
-        reason: why it cannot be simulated; None: it can.
-        recorded: the replicas that it had; None: they are not asked for.
+        reason: why it cannot be simulated, or None if it can.
+        recorded: the replicas that it had; None if they are not requested.
     """
 
     group: DeployedGroup
@@ -87,12 +87,13 @@ class Workload:
     """The stated load and capacity of all groups.
 
     Attributes:
-        arrivals: by cluster (None: every one) and topic; None: the groups' own offsets show it.
-        services: by cluster (None: every one) and group.
+        arrivals: by cluster (None: every cluster) and topic; None: taken from the groups' own
+            offsets.
+        services: by cluster (None: every cluster) and group.
         default: the default for groups without a row; None: unknown.
-        from_ms: the replay begins then; None: with the rates.
-        to_ms: it ends then.
-        recorded: replicas over time, as services; None: they are not asked for.
+        from_ms: the start of the replay; None: the start of the rates.
+        to_ms: the end of the replay.
+        recorded: replicas over time, keyed like services; None if they are not requested.
     """
 
     arrivals: Mapping[tuple[str | None, str], Sequence[Arrival]] | None
@@ -180,7 +181,7 @@ def _reader(service: Service, group: DeployedGroup, world: str) -> Reader:
 
 
 def _overload(rates: Rates, reader: Reader, steps: Transitions) -> str | None:
-    """Return why no number of members can keep up with the mean rate of a queue, or None."""
+    """Return why no number of members can keep up with a queue's mean rate, or None."""
     mean = rates.arrived(np.array([float(rates.seconds)]))[0] / rates.seconds
     most = min(reader.capacity, reader.of_queue)
     worst = int(np.argmax(mean))

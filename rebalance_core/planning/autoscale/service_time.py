@@ -16,12 +16,10 @@ from rebalance_core.planning.autoscale.hpa import Floats
 
 P99 = NormalDist().inv_cdf(0.99)
 MOST_P99 = 14.9
-"""The largest possible ratio of p99 to the mean, below that of a log-normal time, exp(P99² / 2) =
-14.97.
-"""
+"""The maximum ratio of p99 to the mean, below that of a log-normal time, exp(P99² / 2) = 14.97."""
 MAX_SPAN = 2_000
-"""DefaultMQPushConsumer.consumeConcurrentlyMaxSpan: a member pulls no more of a queue whose newest
-cached message is so far behind the oldest.
+"""DefaultMQPushConsumer.consumeConcurrentlyMaxSpan: a member stops pulling from a queue whose
+newest cached message is this far from the oldest.
 """
 _LOADS = np.geomspace(1e-3, 1e5, 161)
 _TIMES = np.concatenate([[0.0], np.geomspace(1e-4, 1e5, 2_000)])
@@ -39,7 +37,7 @@ def sigma_of(p99: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Uncommitted:
-    """The mean number of messages of a queue from the oldest one in handlers on.
+    """The mean number of messages in a queue from the oldest one in a handler on.
 
     Messages arrive as a Poisson process, and each takes an independent log-normal time, since
     handlers run in many threads. The oldest message is then older than ``t`` unless all earlier
@@ -52,7 +50,7 @@ class Uncommitted:
 
     sigma: float
     _share: Floats = field(init=False, repr=False)
-    """(loads,) messages, over the load."""
+    """(loads,) the number of messages as a function of the load."""
 
     def __post_init__(self) -> None:
         share = np.ones(len(_LOADS))
@@ -65,7 +63,7 @@ class Uncommitted:
         object.__setattr__(self, "_share", share)
 
     def messages(self, load: Floats) -> Floats:
-        """Return the number of messages, given the arrivals per mean service time.
+        """Return the number of messages for the given arrivals per mean service time.
 
         >>> Uncommitted(0.0).messages(np.array([0.5, 30.0])).tolist()
         [0.5, 30.0]

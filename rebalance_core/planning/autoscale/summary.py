@@ -26,10 +26,10 @@ class Judgement:
     """How the policies of a group are compared.
 
     Attributes:
-        pod_hour: price of a pod hour.
-        late: price of a late message.
-        max_late: the budget of late messages in 99 % of the futures, if any.
-        max_pod_hours: the budget of pod hours in 99 % of the futures, if any.
+        pod_hour: the price of a pod hour.
+        late: the price of a late message.
+        max_late: the budget for late messages in 99 % of the futures, if any.
+        max_pod_hours: the budget for pod hours in 99 % of the futures, if any.
     """
 
     pod_hour: float = 1.0
@@ -45,13 +45,13 @@ def summary_rows(
     question: Question,
     judgement: Judgement,
 ) -> list[Row]:
-    """Return the rows of ``policy_summary``: those of each group, then those of all groups
+    """Return the rows of ``policy_summary``: those for each group, then those for all groups
     together.
 
     Args:
         groups: all groups, including those that are not simulated.
-        results: the results by number of the group and world.
-        policies: the policies, in their order.
+        results: the results by group number and world.
+        policies: the policies, in order.
         question: what was measured.
         judgement: prices and budgets.
     """
@@ -113,9 +113,9 @@ def _figures(values: Mapping[str, Floats]) -> Row:
 
 
 def _compare(rows: Sequence[Row], judgement: Judgement) -> None:
-    """Add price, front, budget and regret to the rows of a world.
+    """Add price, front, budget and regret to the rows for a world.
 
-    The recorded replicas are compared with the policies but never the reverse: they cannot be
+    The recorded replicas are compared with the policies, but never the reverse: they cannot be
     chosen, so the choice must not depend on them. Their regret is negative if they were cheaper
     than every policy.
     """
@@ -141,8 +141,8 @@ def _is_better(one: Row, other: Row) -> bool:
 
 
 def _choose(rows: Sequence[Row]) -> None:
-    """Mark the policy with the least largest regret, within the budgets if one is; what was
-    recorded is none to choose.
+    """Mark the policy with the smallest maximum regret, within the budgets if any is; recorded
+    replicas cannot be chosen.
     """
     by_policy: dict[str, list[Row]] = {}
     for row in rows:
@@ -168,8 +168,8 @@ def _together(
     question: Question,
     judgement: Judgement,
 ) -> Iterable[Row]:
-    """Return the rows of all simulated groups together; a world that a group lacks is its likely
-    one.
+    """Return the rows for all simulated groups together; for a world that a group lacks, use its
+    likely one.
     """
     known = [number for number, each in enumerate(groups) if each.reason is None]
     worlds = max((groups[number].worlds for number in known), key=len)

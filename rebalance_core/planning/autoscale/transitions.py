@@ -1,6 +1,6 @@
 """Plays a group's steps from one number of members to another, with simulated clients.
 
-At rest only the number of members matters, so a step is played once for all times, policies and
+At rest, only the number of members matters, so a step is played once for all times, policies and
 futures: members are renumbered, and the phases of their timers are unknown.
 """
 
@@ -40,9 +40,9 @@ NO_MEMBER = -1
 _CHANNEL = "pod-"
 """The prefix of a pod's channel id, followed by its number."""
 REST_MS = 10 * MINUTE_MS
-"""How long before the first step the members of a group at rest have joined."""
+"""How long before the first step the members of a group at rest joined."""
 VARIANTS = 2
-"""How many simulated plays a future has for the same steps, used in turn."""
+"""The number of simulated plays that a future has for the same steps, used in turn."""
 KEPT_BYTES = 150_000_000
 """Maximum memory for played steps; beyond it they are discarded."""
 _LEAVES_APART_MS = 1
@@ -60,15 +60,17 @@ class Transition:
         members: the number of members at rest at the end.
         length_s: the time until all plays are at rest.
         over_s: (S,) the time until each play is at rest and no member takes or gives up a queue.
-        owner: (S, seconds, queues) the number of the member that reads; `NO_MEMBER`: none does.
-        held: the same form; for which share of the second a member reads.
-        both: the same form; for which share a member reads on after another has taken the queue,
-            and with it the offset from which that one begins.
-        taken: the same form; how often a member takes it from another.
-        one_more: the same form; takes at which the giver has not committed its last message.
-        lost: the same form; takes at which it has not committed what it read since its last pull.
+        owner: (S, seconds, queues) the number of the member that reads; `NO_MEMBER` if none does.
+        held: in the same shape, the share of the second for which a member reads.
+        both: in the same shape, the share for which a member reads on after another has taken the
+            queue and the offset at which it begins.
+        taken: in the same shape, how often a member takes the queue from another.
+        one_more: in the same shape, the takes at which the giver has not committed its last
+            message.
+        lost: in the same shape, the takes at which it has not committed what it read since its last
+            pull.
         eventful: (S, seconds) whether a queue is taken, or two members read it.
-        pods: (seconds,) members that have joined and not left.
+        pods: (seconds,) the number of members that have joined and not left.
     """
 
     members: int
@@ -92,12 +94,12 @@ class Transition:
 
 @dataclass(eq=False)
 class Transitions:
-    """All steps of a group, each played once.
+    """All steps of a group; each is played once.
 
     Attributes:
         group: the group at rest.
         start: how its pods start.
-        draw: number of the draw of addresses and starts.
+        draw: the number of the draw of addresses and starts.
         seeds: the seeds of the plays.
         clock: the assumptions about timers.
         stop: how its pods stop.
@@ -138,7 +140,7 @@ class Transitions:
     def made(self, members: int, changes: tuple[Change, ...]) -> Transition:
         """Return the effect of changes on a group with this many members at rest.
 
-        Cost: some 10 ms the first time, whatever the number of seeds.
+        Cost: about 10 ms the first time, whatever the number of seeds.
         """
         key = members, changes
         if key not in self._made:
@@ -191,8 +193,7 @@ class Transitions:
 
         of_row, cell, share = spread(read.begin_s)
         total = np.bincount(cell, share, size)
-        # of several owners in a second, the one with the latest begin counts, as rows are in that
-        # order
+        # of several owners in a second, the one that began last counts, as rows are in that order
         owner = np.full(size, NO_MEMBER, np.int16)
         owner[cell] = read.member[of_row]
         _, cell, share = spread(read.taken_s)
@@ -222,8 +223,8 @@ class Transitions:
         )
 
     def _steps(self, members: int, changes: Sequence[Change]) -> list[_Step]:
-        """Return the joins and leaves of changes, which first stop pods that have not joined, then
-        the youngest.
+        """Return the joins and leaves that changes cause; they first stop pods that have not
+        joined, then the youngest.
         """
         pods = [(-1, number) for number in range(members)]
         """(join in ms, number) of the existing pods, in order of creation."""
@@ -249,7 +250,7 @@ class Transitions:
         return sorted(steps, key=lambda each: (each.at_ms, each.index))
 
     def _history(self, members: int, steps: Sequence[_Step]) -> GroupHistory:
-        """Return the history of this many members at rest and of steps."""
+        """Return the history of this many members at rest, followed by steps."""
         rest_ms = self._begin_ms - REST_MS
         rows = list(self._others)
         sequence = max((e.sequence for e in rows), default=0) + 1
@@ -289,7 +290,7 @@ class Transitions:
         first, second = (10, 0) if address is None else tuple(address.packed[:2])
         host = f"{first}.{second}.{draws.between(1, 254)}.{draws.between(1, 254)}"
         template = TEMPLATES.get(self._pod.language or "", DEFAULT_TEMPLATE)
-        # the process id in a container is always 1; the nanoTime distinguishes ids
+        # the process id in a container is always 1; ids differ in nanoTime
         return template.format(ip=host, pid=1, nanos=number * 1_000_003 + 1)
 
     def _timeline(self, history: GroupHistory) -> GroupTimeline:
@@ -310,7 +311,7 @@ class _Step:
     """The join or leave of a pod.
 
     Attributes:
-        at_ms: time after the first change.
+        at_ms: the time after the first change, in ms.
         index: the number of the pod.
         joins: whether it joins rather than leaves.
     """
@@ -322,7 +323,7 @@ class _Step:
 
 @dataclass(frozen=True, eq=False)
 class _Read:
-    """Spans in which members read, in order of their begin; times are in seconds.
+    """Spans in which members read, in order of their start; times are in seconds.
 
     Attributes:
         seed: the index of the play.
@@ -330,10 +331,11 @@ class _Read:
         member: the member's number.
         taken_s: when it takes the queue and requests the offset.
         begin_s: its first pull.
-        end_s: the revocation, or the call of ``shutdown()``.
-        taken: it took the queue from another member.
+        end_s: when the queue is revoked, or ``shutdown()`` is called.
+        taken: whether it took the queue from another member.
         one_more: the share of takes at which the message before the last commit is read again.
-        lost: the other did not persist its offset first: it was killed, or still had the queue.
+        lost: whether the other did not persist its offset first, because it was killed or still had
+            the queue.
     """
 
     seed: Ints
@@ -359,7 +361,7 @@ class _Read:
         Args:
             steps: the transitions to which they belong.
             timeline: the played timeline.
-            held: its holdings, by queue, seed and begin.
+            held: its holdings, by queue, seed and start.
             leaves: when pods are stopped, in ms after the first step.
         """
         channels = [each.channel_id or "" for each in timeline.lifetimes]

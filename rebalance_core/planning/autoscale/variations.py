@@ -24,9 +24,9 @@ ONE_A_MINUTE = (StepLimit(PODS, 1, 60),)
 def with_variations(policies: Iterable[Policy]) -> tuple[Policy, ...]:
     """Return the policies, each followed by its variations.
 
-    Variations have half, all or twice of each target, a scale-down window of 1, 5 or 10 minutes,
+    Variations have half, one or two times each target, a scale-down window of 1, 5 or 10 minutes,
     and stop all pods at once or one per minute. A fixed number has no variations. An HPA without a
-    ``behavior`` gets one, and with it Kubernetes' default limits of scale-up.
+    ``behavior`` gets one, and with it Kubernetes' default scale-up limits.
     """
     return tuple(each for policy in policies for each in (policy, *_variations(policy)))
 

@@ -32,10 +32,10 @@ class Staffing:
     """Numbers of members and pods during a deploy.
 
     Attributes:
-        peak: most simultaneous members.
-        peak_pods: most simultaneous pods, from their creation on.
-        fewest: fewest simultaneous members of a group.
-        more_pod_ms: time x pods beyond the original number of members.
+        peak: the maximum number of simultaneous members.
+        peak_pods: the maximum number of simultaneous pods, counted from their creation.
+        fewest: the minimum number of simultaneous members of a group.
+        more_pod_ms: time x pods in excess of the original number of members.
     """
 
     peak: int
@@ -45,7 +45,7 @@ class Staffing:
 
 
 def staffing(groups: Sequence[Sequence[Turn]]) -> Staffing:
-    """Count members of groups that are deployed together, each by its members' turns.
+    """Count the members of groups that are deployed together, each given by its members' turns.
 
     A member counts from its join to its stop; a pod from its start.
     """
@@ -64,7 +64,9 @@ def _stays(turn: Turn) -> int | None:
 
 
 def drawn_staffing(rollouts: Rollouts, plan: int, groups: Sequence[int], futures: int) -> Staffing:
-    """Return the most, the fewest, and the mean time x pods in the draws of a plan's futures."""
+    """Return the maximum, the minimum, and the mean time x pods over the draws of a plan's
+    futures.
+    """
     counted = []
     for draw in range(rollouts.draws(plan, futures)):
         turns = rollouts.turns(plan, draw)
@@ -78,11 +80,11 @@ def drawn_staffing(rollouts: Rollouts, plan: int, groups: Sequence[int], futures
 
 
 def _members(turns: Sequence[Turn], first: int = 1) -> list[int]:
-    """Return the numbers of members after the joins and after the stops of each moment.
+    """Return the numbers of members after the joins and after the stops at each moment.
 
     Args:
         turns: the turns of all members.
-        first: 1: at one moment joins come first; -1: stops.
+        first: 1: joins precede stops at the same moment; -1: stops precede joins.
     """
     changes = [(turn.join_ms, 1) for turn in turns] + [(turn.stop_ms, -1) for turn in turns]
     present, counts = len(turns), [len(turns)]
@@ -100,9 +102,9 @@ BAR = (5, 95)
 def costs(figures: Figures, staff: Staffing, prices: Prices | None) -> Floats:
     """Return the cost of each future, in one unit.
 
-    By the prices; without them messages that come while no client reads their queue and messages
-    read again, each counted once; where a rate is unknown the time that no client reads a queue,
-    in queue-seconds.
+    With prices, by these; otherwise, messages that arrive while no client reads their queue, plus
+    messages read again; if a rate is unknown, the time for which no client reads a queue, in
+    queue-seconds.
     """
     unread = figures.unread_ms / SECOND_MS
     if prices is not None:
@@ -168,7 +170,7 @@ def limit_of(budget: str, value: float) -> float:
 
 
 def misses(row: Mapping[str, Any], budgets: Budgets) -> dict[str, float]:
-    """Return the share by which a plan misses each budget, without the budgets it keeps."""
+    """Return the share by which a plan misses each budget, without the budgets that it keeps."""
     missed = {}
     for name, value in named_budgets(budgets):
         limit, reached = limit_of(name, value), row[REACHED[name]]
@@ -183,9 +185,10 @@ TOLERANCE = 0.05
 recorded rollouts (docs/fidelity.md).
 """
 ERRORS = 2.0
-"""Number of standard errors within which a difference is considered chance."""
+"""The number of standard errors within which a difference is considered chance."""
 ERRORS_TO_STOP = 4.0
-"""Number of standard errors by which a plan must exceed the best to be dropped: one of many plans.
+"""The number of standard errors by which a plan must exceed the best to be dropped; more, as there
+are many plans.
 """
 
 
@@ -195,8 +198,8 @@ def objective(row: Mapping[str, Any]) -> tuple[float, ...]:
 
 
 def fronts(rows: Sequence[Mapping[str, Any]]) -> Bools:
-    """Mark the rows that no other row beats: as good in all figures and better in at least one, by
-    more than `TOLERANCE`.
+    """Mark the rows that no other row beats; to beat is to be as good in all figures and better in
+    at least one, by more than `TOLERANCE`.
     """
     points = np.array([objective(row) for row in rows], np.float64)
     no_worse = (points[:, None] <= points[None, :] * (1 + TOLERANCE)).all(axis=2)
@@ -207,17 +210,17 @@ def fronts(rows: Sequence[Mapping[str, Any]]) -> Bools:
 
 FEWEST_FUTURES, MOST_FUTURES = 20, 1_000
 SHOWN_FUTURES = 80
-"""Every figure is based on at least this many futures: dropped plans are played further at the end,
+"""Every figure is based on at least this many futures: dropped plans are played on at the end,
 because 20 futures do not rank plans reliably.
 """
 KEPT_PLANS = 3
-"""Minimum number of plans that every round keeps, besides the default of Kubernetes."""
+"""The minimum number of plans that every round keeps, besides the default of Kubernetes."""
 SLACK = 0.25
 """The share by which a plan may exceed a budget before the end, because the 99 % figure from few
 futures is imprecise.
 """
 DEFAULT_PLAN = 0
-"""The number of Kubernetes' default (`Search.plans`)."""
+"""The number of the plan with Kubernetes' defaults (`Search.plans`)."""
 
 Play = Callable[[Sequence[Slice]], Iterator[Figures]]
 """Plays pieces anywhere and returns their figures in order."""
@@ -225,13 +228,14 @@ Play = Callable[[Sequence[Slice]], Iterator[Figures]]
 
 @dataclass(frozen=True, eq=False)
 class Searched:
-    """Result of a search.
+    """The result of a search.
 
     Attributes:
         rollouts: the plans and groups searched.
         rows: the rows of each plan over all groups, with its number in ``plan``.
-        of_groups: the same of each group, with ``group``, too; empty if there is only one group.
-        chosen: number of the recommended plan.
+        of_groups: the same for each group, with an additional ``group``; empty if there is only one
+            group.
+        chosen: the number of the recommended plan.
         kept: whether it keeps all budgets.
         figures: the figures of the recommended plan, by group.
         robustness: the best plans under other assumptions; None: none were compared.
@@ -247,7 +251,7 @@ class Searched:
 
     @property
     def table(self) -> pa.Table:
-        """Rows of ``rollout_plans``."""
+        """The rows of ``rollout_plans``."""
         rows = []
         for row in (*self.rows, *self.of_groups):
             plan = self.rollouts.plans[row["plan"]]
@@ -264,7 +268,7 @@ class Searched:
         return pa.Table.from_pylist(rows, ROLLOUT_PLANS.arrow_schema())
 
     def decisions(self) -> list[Row]:
-        """Return the rows of ``rollout_decisions``: the recommended plan in each group."""
+        """Return the rows of ``rollout_decisions``: the recommended plan for each group."""
         plan, made = self.rollouts.plans[self.chosen], []
         for number, group in enumerate(self.rollouts.groups):
             rows = [each for each in self.of_groups if each["group"] == number] or self.rows
@@ -287,10 +291,10 @@ class Searched:
 def search_plans(rollouts: Rollouts, play: Play, seeds: range | None = None) -> Searched:
     """Play all plans in few futures, the better half in twice as many, and so on.
 
-    From `SHOWN_FUTURES` on a plan that lies above the best, and is no faster, is stopped. All plans
-    use the same random numbers. The default of Kubernetes is played to the end, and so are the
-    chosen plan and the front. Cost: that of some 4 x plans x `FEWEST_FUTURES` futures, and of the
-    remaining plans and the front, in `MOST_FUTURES`.
+    From `SHOWN_FUTURES` on, a plan that costs more than the best and is no faster is dropped. All
+    plans use the same random numbers. The default of Kubernetes is played to the end, and so are
+    the chosen plan and the front. Cost: that of about 4 x plans x `FEWEST_FUTURES` futures, and
+    that of the remaining plans and the front in `MOST_FUTURES` futures.
 
     Args:
         rollouts: the plans and the groups.
@@ -357,7 +361,7 @@ class _Search:
         return [plan for plan, on in zip(plans, on_front, strict=True) if on]
 
     def with_fewer(self, plans: Sequence[int], futures: int) -> list[int]:
-        """Return the distinct plans that were played in fewer futures."""
+        """Return the distinct plans that have been played in fewer futures."""
         return sorted({plan for plan in plans if self.figures[plan][0].futures < futures})
 
     def refuse_unknown(self) -> None:
@@ -374,8 +378,8 @@ class _Search:
                 )
 
     def ranked(self, plans: Sequence[int] | range, slack: float) -> list[int]:
-        """Return plans best first: those that (nearly) keep the budgets, by objective; then the
-        nearest.
+        """Return the plans, best first: those that (nearly) keep the budgets, by objective; then
+        those that come nearest.
         """
         budgets = self.rollouts.search.budgets
 
@@ -387,11 +391,11 @@ class _Search:
         return sorted(plans, key=place)
 
     def chosen(self) -> int:
-        """Return the best plan: the default, or the fastest of the plans whose extra cost is within
+        """Return the best plan: the default, or the fastest of those whose extra cost may be
         chance.
 
-        Among plans of equal cost, those that in 99 % of the futures leave no more time without an
-        owner than the default come first.
+        Among plans of equal cost, those that leave no more time without an owner than the default,
+        in 99 % of the futures, come first.
         """
         ranked = self.ranked(range(len(self.rollouts.plans)), 0.0)
         best = ranked[0]
@@ -410,7 +414,9 @@ class _Search:
         return leaves_more(self.rows[plan], self.rows[DEFAULT_PLAN])
 
     def _alike(self, plan: int, best: int) -> bool:
-        """Return whether a plan keeps the budgets and costs as much as the best, but for chance."""
+        """Return whether a plan keeps the budgets and, except for chance, costs as much as the
+        best.
+        """
         if misses(self.rows[plan], self.rollouts.search.budgets):
             return False
         mine, least = (self._costs(each) for each in (plan, best))
@@ -425,9 +431,9 @@ class _Search:
         return costs(together(figures), staff, self.rollouts.search.prices)
 
     def above_the_best(self, plans: Sequence[int]) -> set[int]:
-        """Return the plans that surely cost more than the best, and take as long or longer.
+        """Return the plans that certainly cost more than the best and take at least as long.
 
-        None where the best misses a budget; never the default.
+        Return none if the best misses a budget, and never the default.
         """
         best = self.ranked(plans, 0.0)[0]
         if misses(self.rows[best], self.rollouts.search.budgets):
@@ -495,7 +501,7 @@ class _Search:
                 staff = drawn_staffing(self.rollouts, plan, groups, figures.futures)
                 mean[plan] = float(costs(figures, staff, self.rollouts.search.prices).mean())
             least = min(mean.values())
-            # the chosen plan comes first, and stays best where the difference does not count
+            # the chosen plan comes first, and remains the best if the difference does not count
             return next(plan for plan in found if mean[plan] <= least * (1 + TOLERANCE))
 
         return robustness(self.rollouts, [chosen, *ranked], self.play, best_of)
@@ -510,7 +516,9 @@ def _judged(rows: Sequence[Row], search: Search) -> list[Row]:
 
 
 def leaves_more(row: Mapping[str, Any], default: Mapping[str, Any]) -> bool:
-    """Return whether a plan leaves more time without an owner than the default, in 99 %."""
+    """Return whether a plan leaves more time without an owner than the default, in 99 % of the
+    futures.
+    """
     column = "no_owner_queue_seconds_p99"
     return bool(row[column] > default[column] * (1 + TOLERANCE))
 

@@ -19,7 +19,7 @@ _MISSING = dict.fromkeys(
 
 
 def refuse_unjudged_search(search: Search, groups: Sequence[DeployedGroup]) -> None:
-    """Refuse a search that would not judge everything that is expected, as `refuse_unjudged`."""
+    """Refuse a search that would leave an expectation unjudged, as `refuse_unjudged` does."""
     missing = dict(_MISSING)
     if any(group.history.queue_offsets is None for group in groups):
         missing["read_again"] = "the input has no queue_offsets"
@@ -28,7 +28,7 @@ def refuse_unjudged_search(search: Search, groups: Sequence[DeployedGroup]) -> N
 
 
 def expectations_of(searched: Searched) -> pa.Table:
-    """Return the table ``expectations`` of the recommended plan."""
+    """Return the table ``expectations`` for the recommended plan."""
     rows: list[Row] = []
     for group, figures in zip(searched.rollouts.groups, searched.figures, strict=True):
         cluster, name = group.name

@@ -1,4 +1,4 @@
-"""Groups at rest, and the futures of a rollout in them."""
+"""Groups at rest, and the futures of a rollout in these groups."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -41,10 +41,9 @@ LIFE_ENDS = (events.CONSUMER_LEAVE, events.CONSUMER_LOST)
 
 
 def at_rest(history: GroupHistory, end_ms: int | None = None) -> GroupHistory:
-    """Return a history with a single instant, that of the last event, which leads to the same
-    state.
+    """Return a history that reaches the same state in a single instant, that of the last event.
 
-    All plans of a group begin there, so earlier events are not played again for each plan. It keeps
+    All of a group's plans begin there, so earlier events are not replayed for each plan. It keeps
     the offsets that determine a queue's mean rate, and the last commits. Groups that share its
     client instances rest with it.
 
@@ -85,7 +84,7 @@ _OBSERVABLE = (events.CONSUMER_JOIN, events.BROKER_UP, events.TOPIC_CONFIG)
 
 @dataclass
 class _State:
-    """Events that still hold."""
+    """The events that are still in effect."""
 
     members: dict[tuple[str | None, str | None], list[Event]] = field(default_factory=dict)
     modes: dict[str | None, Event] = field(default_factory=dict)
@@ -121,7 +120,7 @@ class _State:
     def _take_member(self, event: Event) -> None:
         key = event.client_id, event.channel_id
         if event.broker_name is not None and key in self.members:
-            return  # only one broker saw it join or leave: it is still live
+            return  # only one broker saw it join or leave, so it is still live
         if event.event_type == events.CONSUMER_JOIN:
             self.members[key] = [event]
         elif event.event_type in LIFE_ENDS:
@@ -168,14 +167,14 @@ def _ends(rows: tuple[_Offset, ...] | None) -> tuple[_Offset, ...] | None:
 
 @dataclass(frozen=True, eq=False)
 class DeployedGroup:
-    """A group at rest that is deployed; small enough to be sent to every task.
+    """A group at rest that is to be deployed; small enough to be sent to every task.
 
     Attributes:
         history: as returned by `at_rest`.
         members: the number of members.
         queues: the number of queues of its largest topic; None without topics.
         joined: when its members joined, epoch ms.
-        starts: how long pods took to join in its last deploys, ms.
+        starts: how long pods took to join in its last deploys, in ms.
     """
 
     history: GroupHistory
@@ -210,7 +209,7 @@ class DeployedGroup:
 
     @property
     def trouble(self) -> str | None:
-        """Return why its rollout cannot be simulated; None: it can."""
+        """Return why its rollout cannot be simulated, or None if it can."""
         if not self.members:
             return "has no member"
         if is_unknown(self.history):
@@ -218,7 +217,7 @@ class DeployedGroup:
         return "has no queue to read" if self.queues is None else None
 
     def trouble_in(self, search: Search) -> str | None:
-        """Return why a search cannot simulate its rollout; None: it can."""
+        """Return why a search cannot simulate its rollout, or None if it can."""
         if self.trouble is None and any(search.suspend):
             settings = self.history.settings
             for event in self.history.events:
@@ -234,7 +233,7 @@ class DeployedGroup:
         Args:
             plan: the plan.
             search: the request.
-            draw: number of the draw of starts, victims and ids.
+            draw: the number of the draw of starts, victims and ids.
         """
         history = self.history
         end_ms = max(event.event_ms for event in history.events)
@@ -248,7 +247,7 @@ class DeployedGroup:
         return with_rates_going_on(under), scenario.edits[0].at.at(end_ms)
 
     def turns(self, plan: RolloutPlan, search: Search, draw: int) -> tuple[Turn, ...]:
-        """Return when each member is replaced under a plan in a draw."""
+        """Return when a plan replaces each member in a draw."""
         source = plan.scenario(search.change, search.groups).source(0)
         draws = draws_of(f"{draw}/{NAME}", self.name, starts_of(source))
         return search.turns(plan, self.members, draws)
@@ -315,17 +314,18 @@ def deployed_group(history: GroupHistory) -> DeployedGroup:
 
 @dataclass(frozen=True, eq=False)
 class Figures:
-    """Costs of a plan's futures, in a group or in all: arrays with a value per future, by seed.
+    """The costs of a plan's futures, in one group or in all: arrays with one value per future, by
+    seed.
 
     Attributes:
-        finish_ms: from the start of the rollout to the last queue released or taken.
+        finish_ms: the time from the start of the rollout to the last queue released or taken.
         orphan_ms: time x readable queues without an owner.
         unread_ms: time x readable queues without an owner, or with only a suspended one.
         double_ms: time x (owners - 1).
         read_again_milli: thousandths of messages read again; None: a rate is unknown.
-        late_milli: thousandths of messages that come in `unread_ms`, at the mean rate of the
+        late_milli: thousandths of messages that arrive in `unread_ms`, at the mean rate of the
             group's queues; None: a rate is unknown.
-        moves: queues passed from one client to another, in all of these futures together.
+        moves: the number of queues passed from one client to another, over all of these futures.
     """
 
     finish_ms: Ints
@@ -357,7 +357,7 @@ def chained(parts: Sequence[Figures]) -> Figures:
 
 
 def together(groups: Sequence[Figures]) -> Figures:
-    """Return the figures over all groups of a decision, which is over when the last group is."""
+    """Return the figures over all groups of a decision, which finishes when the last group does."""
     replayed, late = (_known_all(groups, name) for name in _OF_MESSAGES)
     return Figures(
         finish_ms=np.max([each.finish_ms for each in groups], axis=0),
@@ -374,7 +374,7 @@ _OF_MESSAGES = ("read_again_milli", "late_milli")
 
 
 def _known_all(parts: Sequence[Figures], name: str) -> list[Ints] | None:
-    """Return the total of a figure over all parts; None: one part is unknown."""
+    """Return the total of a figure over all parts, or None if a part is unknown."""
     known = [getattr(part, name) for part in parts]
     return None if any(each is None for each in known) else known
 
@@ -391,8 +391,8 @@ def figures_of(measured: Iterable[Measured], begin_ms: int, rate: float | None =
 
     Args:
         measured: measurements of consecutive seeds, with totals counted from ``begin_ms`` on.
-        begin_ms: start of the rollout, epoch ms.
-        rate: mean of its queues, messages per second; None: unknown.
+        begin_ms: the start of the rollout, epoch ms.
+        rate: the mean over its queues, in messages per second; None: unknown.
     """
     return chained([_figures(each, begin_ms, rate) for each in measured])
 
@@ -425,14 +425,14 @@ def _known(values: Sequence[int | None]) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Futures of a plan in a group, all by number.
+    """Futures of a plan in a group, all identified by number.
 
     Attributes:
         plan: the plan.
         group: the group.
         seeds: the futures.
         spread_ms: the spread of the starts, instead of the plan's.
-        ready: when pods are Ready, instead of the plan's setting.
+        ready: when pods become Ready, instead of the plan's setting.
     """
 
     plan: int
@@ -443,8 +443,9 @@ class Slice:
 
 
 FUTURES_A_DRAW = 5
-"""Futures of the first draw of starts; each further draw has twice as many, because a draw costs as
-much as some 50 futures. 20 futures have 2 draws, 1,000 have 15."""
+"""The number of futures for the first draw of starts; each further draw has twice as many, because
+a draw costs as much as about 50 futures. 20 futures have 2 draws, 1,000 have 15.
+"""
 
 
 def draw_of(seed: int) -> int:
@@ -457,7 +458,7 @@ def draw_of(seed: int) -> int:
 
 
 KEPT_TIMELINES = 200
-"""Number of timelines kept for later pieces, about 0.1 MB each."""
+"""The number of timelines kept for later pieces, about 0.1 MB each."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -469,7 +470,7 @@ class Rollouts:
         plans: the plans, by number.
         groups: the groups, by number.
         clock: assumptions about timers.
-        start_words: the basis for the start of the pods; None: stated plans.
+        start_words: the basis for the pods' start times; None: stated plans.
     """
 
     search: Search
@@ -487,13 +488,13 @@ class Rollouts:
         return tuple(group.turns(rollout, self.search, draw) for group in self.groups)
 
     def draws(self, plan: int, futures: int) -> int:
-        """Return how many draws of starts the first futures of a plan have."""
+        """Return the number of draws of starts in a plan's first futures."""
         return draw_of(futures - 1) + 1 if self.plans[plan].start.stated_spread_ms else 1
 
     def play(self, piece: Slice) -> Figures:
         """Play a piece.
 
-        Cost: a tenth of a second for each draw of starts, and linear in futures x steps.
+        Cost: a tenth of a second per draw of starts, and linear in futures x steps.
         """
         return chained(
             [
@@ -503,7 +504,7 @@ class Rollouts:
         )
 
     def handovers(self, plan: int, futures: int) -> pa.Table:
-        """Return the ``handovers`` rows of a plan's first futures, from the plan's begin."""
+        """Return the ``handovers`` rows of a plan's first futures, from the start of the plan."""
         tables = [HANDOVERS.arrow_schema().empty_table()]
         for group in range(len(self.groups)):
             for begin_ms, measures in self._measured(Slice(plan, group, range(futures)), futures):

@@ -1,4 +1,4 @@
-"""Starts of pods, estimated from the joins of a group's last deploys."""
+"""Start times of pods, estimated from the joins in a group's last deploys."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -17,19 +17,19 @@ DEPLOY_PAUSE_MS = 10 * MINUTE_MS
 considers a deploy failed (``progressDeadlineSeconds``)."""
 LAST_DEPLOYS = 3
 FEWEST_STARTS = 3
-"""Fewer starts than this have no spread."""
+"""With fewer starts than this, no spread is estimated."""
 
 
 def recorded_starts(recorded: Iterable[Event]) -> tuple[int, ...]:
     """Return how long pods took to join, in ms, in the last deploys of a group.
 
     A deploy replaces every member. Its controller creates a pod whenever it stops another, in
-    addition to surge pods. The first of these have no time in the tables: they are left out unless
-    a member stopped at the same time. As pods are matched in the order of their joins, starts are
-    spread at least as widely as the result.
+    addition to surge pods. For the first surge pods the tables have no time: they are left out
+    unless a member stopped at the same time. Since pods are matched in the order of their joins,
+    the true starts are spread at least as widely as the result.
 
     Args:
-        recorded: events of the group, in any order.
+        recorded: the group's events, in any order.
     """
     found: list[Sequence[int]] = []
     present: set[tuple[str | None, str | None]] = set()
@@ -55,13 +55,15 @@ def recorded_starts(recorded: Iterable[Event]) -> tuple[int, ...]:
 
 
 def _starts(deploy: Sequence[tuple[int, int]], members: int) -> Sequence[int]:
-    """Return the starts of a deploy of this many members; none if it did not replace them all."""
+    """Return the starts in a deploy of this many members; none if it did not replace all of
+    them.
+    """
     stops = [at_ms for at_ms, change in deploy if change < 0]
     joins = [at_ms for at_ms, change in deploy if change > 0]
     if not members or len(stops) != members or len(joins) != members:
         return ()
     surplus = most = fewest = 0
-    # a pod joins, and another stops for it, at one time
+    # a pod joins and, at the same time, another stops for it
     for _, change in sorted(deploy, key=lambda at: (at[0], -at[1])):
         surplus += change
         most, fewest = max(most, surplus), min(fewest, surplus)
@@ -72,7 +74,7 @@ def _starts(deploy: Sequence[tuple[int, int]], members: int) -> Sequence[int]:
 
 @dataclass(frozen=True, slots=True)
 class StartBasis:
-    """The start of pods that a search assumes, and its basis in words."""
+    """The pods' start times that a search assumes, and their basis in words."""
 
     start: Start
     words: str
@@ -83,7 +85,7 @@ class StartBasis:
 
 
 def start_basis(search: Search, starts: Sequence[int]) -> StartBasis:
-    """Return the start in the search file, otherwise that of the recorded deploys, otherwise a
+    """Return the start in the search file or, failing that, from the recorded deploys or by
     default.
 
     Args:

@@ -11,7 +11,7 @@ from rebalance_core.planning.rollout.futures import Figures, Rollouts, Slice, to
 from rebalance_core.planning.scenario.pods import CONTAINER, Ready
 
 SPREADS_MS = tuple(seconds * SECOND_MS for seconds in (0, 1, 2, 5, 10, 20))
-"""Start spreads at which plans are compared, up to the median start."""
+"""The start spreads for which plans are compared, up to the median start."""
 MOST_COMPARED = 4
 """Maximum number of compared plans, besides the default."""
 FUTURES = range(20)
@@ -31,7 +31,9 @@ class Robustness:
     unprobed: tuple[Figures, int] | None
 
     def stretches(self) -> Iterator[tuple[int, int, int]]:
-        """Yield the first and the last spread, and the best plan between them."""
+        """Yield ranges of spreads, each as its first and last spread and the best plan in
+        between.
+        """
         for plan, spreads in groupby(self.spreads, key=lambda pair: pair[1]):
             listed = [spread for spread, _ in spreads]
             yield listed[0], listed[-1], plan
@@ -43,7 +45,7 @@ def robustness(
     play: Callable[[Sequence[Slice]], Iterator[Figures]],
     best_of: Callable[[dict[int, Figures]], int],
 ) -> Robustness:
-    """Compare the best plans under other assumptions, in a few futures of each.
+    """Compare the best plans under other assumptions, in a few futures each.
 
     Args:
         rollouts: the plans and groups.
@@ -75,7 +77,7 @@ def robustness(
 
 
 def _distinct(rollouts: Rollouts, ranked: Sequence[int]) -> Iterator[int]:
-    """Yield the chosen plan, the default, and the best of other numbers of pods."""
+    """Yield the chosen plan, the default, and the best plans with other numbers of pods."""
     numbers = set()
     for place, plan in enumerate((ranked[0], 0, *ranked)):
         key = rollouts.plans[plan].surge, rollouts.plans[plan].unavailable

@@ -25,14 +25,14 @@ from rebalance_core.synthetic.draws import Draws
 NAME = "rollout"
 """The scenario name shared by all plans, so that random choices are the same under each."""
 AT = "+10m"
-"""When a deploy begins: by then the group has settled after any last recorded event."""
+"""When a deploy begins: late enough for the group to have settled after the last recorded event."""
 
 
 @dataclass(frozen=True, slots=True)
 class RolloutPlan:
-    """Numbers and pace of a deploy; keys as in `Deploy`, times in ms.
+    """The numbers and pace of a deploy; keys are as in `Deploy`, times in ms.
 
-    ``down_ms`` is the median of the pods' starts; without a spread they have that of
+    ``down_ms`` is the median start time of pods; the default spread is that of
     `pods.DEFAULT_SIGMA`.
     """
 
@@ -72,7 +72,7 @@ class RolloutPlan:
         return f"{text}, {self.order}{', killed' if self.stop.killed else ''}"
 
     def edit(self, change: str, groups: str) -> Deploy:
-        """Return the edit of a scenario that deploys groups in this way."""
+        """Return the scenario edit that deploys groups in this way."""
         what, _, value = change.partition("=")
         values: dict[str, Any] = {
             "at": read_moment(AT), "group": (groups,), "surge": self.surge,
@@ -123,7 +123,7 @@ class RolloutPlan:
         """Return the part of a ``spec`` that deploys in this way, with a probe that fits; YAML.
 
         Args:
-            rests_on: sentences that become comments.
+            rests_on: sentences to add as comments.
         """
         seconds = -(-(self.min_ready_ms + self.pause_ms) // 1000)
         comments = [f"# Assumed: {assumption}." for assumption in self.assumptions()]
@@ -220,7 +220,7 @@ def ready_text(ready: Ready) -> str:
 
 
 def _seconds(ms: int) -> str:
-    """Return a time as ``sleep`` of GNU and of BusyBox reads it.
+    """Return a time as ``sleep`` in GNU and BusyBox reads it.
 
     >>> _seconds(5_000), _seconds(400)
     ('5', '0.4')
@@ -245,10 +245,10 @@ def quoted(value: Amount) -> str:
 
 
 TOGETHER, EACH_GROUP = DECIDED = ("together", "group")
-"""One decision for all groups, or one for each."""
+"""One decision for all groups, or one per group."""
 RESTART, UPGRADE, SWITCH_STRATEGY = CHANGES = ("restart", "upgrade", "switch-strategy")
 DEFAULT = "25%"
-"""Surge and unavailable of a RollingUpdate in Kubernetes by default."""
+"""Kubernetes' default surge and unavailable for a RollingUpdate."""
 MOST_PLANS = 2_000
 AMOUNTS: tuple[Amount, ...] = (0, 1, "25%", "50%", "100%")
 
@@ -282,9 +282,9 @@ def read_change(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Budgets:
-    """The most that a rollout may cost, all groups together; None: unlimited.
+    """The maximum cost of a rollout over all groups; None: unlimited.
 
-    99 % of the futures must keep the first four; ``min_members`` holds for each group.
+    99 % of the futures must keep the first four; ``min_members`` applies to each group.
     ``max_no_owner_s`` does not limit the time that a queue's only owner is suspended.
     """
 
@@ -297,8 +297,8 @@ class Budgets:
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Prices of a message read again, a queue-second that no client reads and an hour of an extra
-    pod.
+    """The prices of a message read again, a queue-second that no client reads and an hour of an
+    extra pod.
 
     ``no_owner_s`` is also the price of a queue-second whose only owner is suspended.
     """
@@ -344,11 +344,11 @@ class Search:
 
     @property
     def orders(self) -> tuple[str, ...]:
-        """The orders to choose from; unless some are given, that of the workload."""
+        """The orders to choose from; by default, that of the workload."""
         return self.order or (deploys.ORDINAL if self.in_order else deploys.REPLICA_SET,)
 
     def default(self) -> RolloutPlan:
-        """Return the plan of a workload that does not specify a strategy."""
+        """Return the plan for a workload that does not specify a strategy."""
         start = self.start or Start(DOWN_MS if self.down is None else self.down)
         surge, unavailable = (0, 1) if self.in_order else (DEFAULT, DEFAULT)
         return RolloutPlan(
@@ -405,7 +405,9 @@ class Search:
     def turns(
         self, plan: RolloutPlan, members: int, draws: Draws | None = None
     ) -> tuple[Turn, ...]:
-        """Return when each of `members` members is replaced; without draws at equal starts."""
+        """Return when each of `members` members is replaced; without draws, with equal start
+        times.
+        """
         return plan.edit(self.change, self.groups).turns(members, draws)
 
 
@@ -428,14 +430,14 @@ def read_search(path: str | Path) -> Search:
     """Return the search from a file, or a bundled search by name.
 
     Raises:
-        UsageError: The message has a line per mistake, with ``file:line`` and the nearest valid
+        UsageError: The message has one line per mistake, with ``file:line`` and the nearest valid
             name.
     """
     return parse_search(named_text(Path(path), "rollouts"), str(path))
 
 
 def parse_search(text: str, file: str) -> Search:
-    """Return the search of a TOML text; errors as in `read_search`."""
+    """Return the search in a TOML text; errors are those of `read_search`."""
     content = toml_document(text, file)
     reading = _Reading(file, TomlLines(text))
     tables = {name: content.pop(name, {}) for name in _TABLES}
@@ -466,7 +468,7 @@ def parse_search(text: str, file: str) -> Search:
 
 @dataclass
 class _Reading:
-    """Values of a file, and the mistakes in them."""
+    """The values in a file, and the mistakes in them."""
 
     file: str
     lines: TomlLines
@@ -478,7 +480,7 @@ class _Reading:
     def values(
         self, table: str, content: Any, keys: Mapping[str, TableKey], valid_keys: Collection[str]
     ) -> dict[str, Any]:
-        """Return the values read; mistakes are noted."""
+        """Return the values that were read; record mistakes."""
         if not isinstance(content, dict):
             self.mistake(table, "", f"{table} must be a table that begins with [{table}]")
             return {}

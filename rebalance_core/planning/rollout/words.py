@@ -1,4 +1,4 @@
-"""Results of a search, in words."""
+"""The results of a search, in words."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -70,7 +70,7 @@ def recommendation(searched: Searched) -> list[str]:
 
 
 def _with_other_suspensions(searched: Searched) -> Iterator[str]:
-    """Yield the figures of the chosen plan with members that are suspended for other times."""
+    """Yield the figures of the chosen plan with other suspension times."""
     plan = searched.rollouts.plans[searched.chosen]
     for row in searched.rows:
         other = searched.rollouts.plans[row["plan"]]
@@ -92,8 +92,8 @@ def _with_other_suspensions(searched: Searched) -> Iterator[str]:
 
 
 def _steps(searched: Searched, plan: RolloutPlan) -> tuple[object, ...]:
-    """Return what decides a plan's steps, whether its numbers are stated as such or as shares, and
-    whether pods are killed.
+    """Return what determines a plan's steps, whether its numbers are stated as such or as shares,
+    and whether pods are killed.
     """
     numbers = [
         at_once(plan.surge, plan.unavailable, group.members) for group in searched.rollouts.groups
@@ -149,9 +149,9 @@ def _more(default: Row, row: Row) -> str:
 
 
 def _missed(searched: Searched) -> Iterator[str]:
-    """Yield, for each missed budget, whether any plan keeps it, and the nearest plan's figure.
+    """Yield, for each missed budget, whether any plan keeps it, and the figure of the nearest plan.
 
-    If each budget on its own is met by some plan, the budgets conflict.
+    If each budget on its own is kept by some plan, the budgets conflict.
     """
     budgets, row = searched.rollouts.search.budgets, searched.rows[searched.chosen]
     missed = choice.misses(row, budgets)
@@ -252,7 +252,7 @@ def _warnings(searched: Searched, plan: RolloutPlan) -> Iterator[str]:
 
 
 def texts_of(searched: Searched) -> dict[str, str]:
-    """Return names and contents of the additional files: the chosen scenario and strategy."""
+    """Return the names and contents of the additional files: the chosen scenario and strategy."""
     search, plan = searched.rollouts.search, searched.rollouts.plans[searched.chosen]
     return {
         SCENARIO_FILE: plan.as_toml(search.change, search.groups),
@@ -261,8 +261,8 @@ def texts_of(searched: Searched) -> dict[str, str]:
 
 
 def texts_of_groups(decisions: Sequence[Searched]) -> dict[str, str]:
-    """Return `texts_of` searches of a group each: a scenario with an edit for each group, and a
-    YAML document for each.
+    """Return `texts_of` for searches of one group each: a scenario with one edit per group, and one
+    YAML document per group.
     """
     edits, documents = [], []
     for searched in decisions:

@@ -32,7 +32,7 @@ from rebalance_core.strategies.machine_room_nearby import DEFAULT_ROOM_SEPARATOR
 
 @dataclass(frozen=True, kw_only=True)
 class BrokerLoss(Edit):
-    """Removal of all brokers that ``broker`` matches, or of each in a scenario of its own."""
+    """Removal of all brokers that ``broker`` matches, or of each one in a scenario of its own."""
 
     broker: tuple[str, ...] = table_keys.key(table_keys.patterns, ())
     each: str | None = table_keys.key(table_keys.one_of(edit.BROKER))
@@ -58,7 +58,7 @@ STOPPED = "STOPPED"
 class LoseBroker(BrokerLoss):
     """Loss of every broker that ``broker`` matches, for ``back_after`` or until the end.
 
-    ``how``: ``stopped`` in order, its connection ``closed``, or ``expired`` for the name server.
+    ``how``: ``stopped`` gracefully, its connection ``closed``, or ``expired`` at the name server.
     """
 
     KIND = "lose_broker"
@@ -67,7 +67,7 @@ class LoseBroker(BrokerLoss):
     back_after: int | None = table_keys.key(read_duration)
 
     def on_cluster(self, life: ClusterLife, source: str) -> None:
-        """Take them down."""
+        """Take the brokers down."""
         for name in self.matched(life):
             life.lose(name, self.how.upper(), self.back_after, source)
 
@@ -95,12 +95,13 @@ class LoseMaster(BrokerLoss):
 
 @dataclass(frozen=True, kw_only=True)
 class LoseRoom(Edit):
-    """All brokers and members in machine rooms fail; they return after ``back_after``.
+    """Failure of all brokers and members in machine rooms, which return after ``back_after``.
 
     A room contains the names that begin with one of ``broker_prefixes`` or ``client_prefixes``;
-    without prefixes, those with the room's name before the first ``separator``. ``each``: the rooms
-    are hosts, those of client ids or the nodes of ``places``, or its zones. ``how``: ``crash``
-    closes the connections, ``expired`` (default: the network is cut) leaves detection to the scans.
+    without prefixes, those that have the room's name before the first ``separator``. ``each``: the
+    rooms are hosts (from client ids, or the nodes in ``places``) or the zones in ``places``.
+    ``how``: ``crash`` closes the connections; ``expired`` (default: the network is cut) leaves
+    detection to the scans.
     """
 
     KIND = "lose_room"
@@ -116,7 +117,7 @@ class LoseRoom(Edit):
 
     @classmethod
     def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        """Yield a mistake if no room is named, or if it is unknown where it is."""
+        """Yield a mistake if no room is named, or if its location is unknown."""
         yield from edit.needs_each(values, "room")
         yield from edit.each_at_end(values)
         if values.get("each") == edit.ZONE and "places" not in values:
@@ -161,7 +162,7 @@ class LoseRoom(Edit):
 
 @dataclass(frozen=True, kw_only=True)
 class ScaleQueues(Edit):
-    """Scaling to ``queues`` on each broker, to ``read`` and ``write`` each, or by ``factor``.
+    """Scaling to ``queues`` on each broker, to ``read`` and ``write`` separately, or by ``factor``.
 
     Numbers are per broker, as RocketMQ counts: 8 -> 16 doubles the topic. Later recorded changes of
     these topics are scaled as well.
@@ -178,7 +179,7 @@ class ScaleQueues(Edit):
 
     @classmethod
     def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        """Yield a mistake unless exactly one way to state the number is used."""
+        """Yield a mistake unless the number is stated in exactly one way."""
         apart = "read" if "read" in values else "write"
         yield from edit.exactly_one(values, "queues", apart, "factor")
 
@@ -199,7 +200,7 @@ class ScaleQueues(Edit):
         return settings | {"read_queue_nums": read, "write_queue_nums": write}
 
     def on_cluster(self, life: ClusterLife, source: str) -> None:
-        """Change the current configuration, and any later one."""
+        """Change the current configuration and any later one."""
         life.rescale(self.scaled, source)
 
     def _times(self, queues: int) -> int:
@@ -213,10 +214,10 @@ _QUEUE_NUMBERS = _, _WRITTEN = ("read_queue_nums", "write_queue_nums")
 
 @dataclass(frozen=True, kw_only=True)
 class AddBroker(Edit):
-    """Addition of the broker ``name``, with the topics that the broker ``like`` has.
+    """Addition of the broker ``name``, with the topics of the broker ``like``.
 
     It gets as many queues of each topic as ``like`` (default: the first broker by name), or
-    ``queues``. With ``writes_from`` those brokers are not written to any more.
+    ``queues``. With ``writes_from``, those brokers are no longer written to.
     """
 
     KIND = "add_broker"
@@ -237,7 +238,7 @@ class AddBroker(Edit):
         }
 
     def on_cluster(self, life: ClusterLife, source: str) -> None:
-        """Register it, create its topics, and stop the writes of others."""
+        """Register it, create its topics, and stop writes to others."""
         if self.name in life.brokers:
             life.log.warn(f"{source}: {life.cluster} already has a broker {self.name}")
             return
@@ -265,7 +266,7 @@ class AddBroker(Edit):
 
 @dataclass(frozen=True, kw_only=True)
 class DrainBroker(BrokerLoss):
-    """Removal of brokers in order: no writes, after ``read_within`` no reads, then the stop.
+    """Orderly removal of brokers: no writes, after ``read_within`` no reads, then the stop.
 
     ``read_within`` is the time that the groups need to read the remaining messages; the broker
     stops ``stop_after`` the removal of its last queue.
@@ -277,7 +278,7 @@ class DrainBroker(BrokerLoss):
     stop_after: int = table_keys.key(read_duration, MINUTE_MS)
 
     def on_cluster(self, life: ClusterLife, source: str) -> None:
-        """Stop the writes; plan the rest."""
+        """Stop the writes and plan the rest."""
         brokers = self.matched(life)
         life.rescale(self._without(brokers, (_WRITTEN,)), source)
         unread = self._without(brokers, _QUEUE_NUMBERS)
@@ -287,7 +288,7 @@ class DrainBroker(BrokerLoss):
             life.after(after_ms, life.lose, name, STOPPED, None, source)
 
     def _without(self, brokers: Sequence[str], columns: Sequence[str]) -> ConfigRule:
-        """Return the rule that these brokers' topics have none of these queues."""
+        """Return the rule by which these brokers' topics have none of these queues."""
 
         def rule(topic: str, broker: str, settings: TopicSettings) -> TopicSettings:
             return settings | dict.fromkeys(columns, NO_QUEUES) if broker in brokers else settings
@@ -300,7 +301,7 @@ class NewTopic(Edit):
     """Creation of the topic ``name`` with ``queues`` on each of the brokers.
 
     The members of the groups ``subscribed_by`` subscribe to it ``subscribe_after`` its creation, at
-    intervals of ``every``, while they run; later joins have it from the start.
+    intervals of ``every``, while they run; members that join later have it from the start.
     """
 
     KIND = "new_topic"
@@ -363,11 +364,11 @@ _GLOB_SIGNS = frozenset("*?[")
 
 @dataclass(frozen=True, kw_only=True)
 class SwitchRequestMode(GroupEdit):
-    """A change of the topics' request mode to ``mode``, as by ``mqadmin setConsumeMode``.
+    """A change of the topics' request mode to ``mode``, as made by ``mqadmin setConsumeMode``.
 
-    The mode only affects members that query a broker (``clientRebalance=false``);
-    ``rebalance_mode`` makes all members query brokers, or divide queues themselves, from then on
-    and under the same ids. A mode that the history sets later for one of these topics is dropped.
+    The mode only affects members that query a broker (``clientRebalance=false``); from then on,
+    ``rebalance_mode`` makes all members query brokers, or divide queues themselves, under the same
+    ids. A mode that the history sets later for one of these topics is dropped.
     """
 
     KIND = "switch_request_mode"
@@ -398,7 +399,7 @@ class SwitchRequestMode(GroupEdit):
         return RequestMode(DEFAULT_SHARE_QUEUE_NUM if number is None else number)
 
     def on_group(self, life: GroupLife, source: str) -> None:
-        """Set the mode now and keep it; switch current members and later joins."""
+        """Set the mode now and keep it; switch current members and those that join later."""
         named = [glob for glob in self.topic if not _GLOB_SIGNS & set(glob)]
         topics = sorted({*life.topics, *named})
         topics = [

@@ -1,4 +1,4 @@
-"""Rows that a scenario adds, changes and drops, and its actions among the recorded rows."""
+"""The rows that a scenario adds, changes and drops, and its actions among the recorded rows."""
 
 import re
 from abc import ABC, abstractmethod
@@ -13,11 +13,11 @@ from rebalance_core.model import events
 from rebalance_core.model.errors import InputRefused
 
 # A row of a scenario has ``sequence`` = 2^62 + entity x 2^16 + n: ``entity`` is 46 bits of a hash
-# of the group's name (0 for rows of brokers and topics), n counts the entity's new rows of one
+# of the group's name (0 for rows of brokers and topics), n counts the entity's new rows at the same
 # instant. So a new row comes after everything recorded at that instant, rows of brokers and topics
-# come before those of groups, and each group's numbers are independent of other groups. Two groups
-# of a cluster share their 46 bits with a probability of 7 in 100,000 where a cluster has 100,000
-# groups. A recorded row that is changed keeps its key.
+# come before those of groups, and each group's numbers are independent of other groups. In a
+# cluster of 100,000 groups, the probability that two of them share their 46 bits is 7 in 100,000. A
+# recorded row that is changed keeps its key.
 Row = dict[str, Any]
 """Every column of cluster_events; null is None."""
 
@@ -27,7 +27,7 @@ FIRST_SEQUENCE = 1 << 62
 ROWS_AN_INSTANT = 1 << 16
 _ENTITY_BITS = 46
 SHARED = 0
-"""Entity of the rows about brokers and topics."""
+"""The entity of rows about brokers and topics."""
 
 
 def entity_of(consumer_group: str) -> int:
@@ -38,13 +38,13 @@ def entity_of(consumer_group: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class EditedRows:
-    """Rows of an entity after an edit.
+    """The rows of an entity after an edit.
 
     Attributes:
         kept: recorded rows, unchanged.
-        dropped: recorded rows that no longer hold.
+        dropped: recorded rows that no longer apply.
         added: new rows, and changed rows under the key of their recorded row.
-        warnings: parts that an edit could not apply, in words.
+        warnings: descriptions of parts that an edit could not apply.
     """
 
     kept: tuple[Row, ...]
@@ -87,7 +87,7 @@ def recorded_rows(rows: Iterable[Mapping[str, Any]]) -> list[Row]:
 
 @dataclass(slots=True)
 class RowLog:
-    """Log of the edits of an entity's rows, in order."""
+    """A log of the edits to an entity's rows, in order."""
 
     cluster: str
     entity: int
@@ -103,7 +103,7 @@ class RowLog:
         self.kept.append(row)
 
     def drop(self, row: Row) -> None:
-        """Drop a recorded row that no longer holds."""
+        """Drop a recorded row that no longer applies."""
         self.dropped.append(row)
 
     def change(self, row: Row, **values: Any) -> None:
@@ -127,7 +127,7 @@ class RowLog:
         self.added.append(row)
 
     def warn(self, text: str) -> None:
-        """Record a warning about a failed action; each text once."""
+        """Record a warning about a failed action, once per text."""
         if text not in self.warnings:
             self.warnings.append(text)
 
@@ -142,14 +142,15 @@ Action = Callable[..., object]
 
 
 class Timeline(ABC):
-    """Replay of the rows of an entity; edits schedule actions before and while it runs.
+    """A replay of an entity's rows; edits schedule actions before and while it runs.
 
-    At an instant everything recorded comes before every action, and actions come in the order of
-    their edits.
+    At each instant, everything recorded precedes all actions, and actions follow the order of their
+    edits.
 
     Attributes:
         now_ms: the instant being played.
-        end_ms: the last event of the cluster's history, from which moments such as ``+10m`` count.
+        end_ms: the time of the last event in the cluster's history, to which moments such as
+            ``+10m`` refer.
         log: the resulting rows.
     """
 
@@ -202,7 +203,7 @@ ConfigRule = Callable[[str, str, TopicSettings], TopicSettings]
 
 @dataclass(slots=True)
 class Absence:
-    """The absence of an object: in the log, or through a number of edits."""
+    """The absence of an object, in the log or because of a number of edits."""
 
     recorded: bool = False
     held: int = 0
@@ -215,7 +216,7 @@ class Absence:
 
 @dataclass(slots=True)
 class EditedBroker:
-    """A broker without a replica left, or without its master."""
+    """A broker that has lost all replicas, or its master."""
 
     down: Absence = field(default_factory=Absence)
     masterless: Absence = field(default_factory=Absence)
@@ -230,11 +231,11 @@ class ClusterNames:
     topics: set[str] = field(default_factory=set)
     brokers: set[str] = field(default_factory=set)
     proxies: set[str] = field(default_factory=set)
-    """Those whose logs rows come from."""
+    """The proxies from whose logs rows come."""
 
 
 PROXY_SOURCE = r"proxy/(?P<proxy>[^/]+)/.+"
-"""The prefix of ``source`` in rows from a proxy's log; joins of its own clients come from its own
+"""The prefix of ``source`` in rows from a proxy's log; joins of a proxy's own clients come from its
 log, because it knows them first.
 """
 _PROXY_SOURCE = re.compile(PROXY_SOURCE)
@@ -251,11 +252,11 @@ def proxy_of_source(source: str | None) -> str | None:
 
 
 class ClusterLife(Timeline):
-    """Brokers and topics of a cluster from event to event.
+    """The brokers and topics of a cluster, from event to event.
 
-    Recorded ups and downs of a broker, or of its master, that an edit keeps down are dropped; it
-    returns in the state that the log then has. A recorded TOPIC_CONFIG after an edit of the topic
-    is changed as the edit demands.
+    If an edit keeps a broker or its master down, recorded ups and downs are dropped; it returns in
+    the state that the log then shows. A recorded TOPIC_CONFIG after an edit of the topic is changed
+    as the edit requires.
     """
 
     def __init__(self, cluster: str, *, end_ms: int) -> None:
@@ -266,7 +267,7 @@ class ClusterLife(Timeline):
         self.config_rules: list[ConfigRule] = []
 
     def lose(self, name: str, detail: str, back_after_ms: int | None, source: str) -> None:
-        """Lose the broker now, until the given time passes, if any."""
+        """Lose the broker now, for the given time, if any."""
         if self._hold(self.brokers[name].down, events.BROKER_DOWN, name, detail, source):
             self.log.warn(f"{source}: broker {name} is already down")
         if back_after_ms is not None:
@@ -278,7 +279,7 @@ class ClusterLife(Timeline):
         self.log.add(self.now_ms, events.BROKER_UP, source, broker_name=name, version=version)
 
     def rescale(self, rule: ConfigRule, source: str) -> None:
-        """Change the topics on brokers as a rule demands: as they are now, and any later."""
+        """Change the topics on brokers as a rule requires: the current ones and any later ones."""
         self.config_rules.append(rule)
         for topic in sorted(self.configs):
             for broker, settings in sorted(self.configs[topic].items()):
@@ -297,7 +298,9 @@ class ClusterLife(Timeline):
             self.after(back_after_ms, self._master_back, name, source)
 
     def _hold(self, away: Absence, event_type: str, name: str, detail: str, source: str) -> bool:
-        """Count another edit that keeps it absent; return True if the log already has it absent."""
+        """Count another edit that keeps it absent; return True if the log already shows it as
+        absent.
+        """
         was_away = away.recorded and not away.held
         if away.is_over:
             self.log.add(self.now_ms, event_type, source, broker_name=name, detail=detail)

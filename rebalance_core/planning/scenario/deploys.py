@@ -1,4 +1,6 @@
-"""Deploys: all members of a group are replaced, a few at a time, as hosts or pods are restarted."""
+"""Deploys: all members of a group are replaced, a few at a time, as when hosts or pods are
+restarted.
+"""
 
 import math
 import re
@@ -40,11 +42,11 @@ DEPLOYMENT, STATEFUL_SET = WORKLOADS = ("deployment", "stateful_set")
 KEPT, NEW = ADDRESSES = ("kept", "new")
 MEETING_STOPS_MS = 2_000
 """Members of an orderly group that stop within this time of each other may lock queues that the
-others release, and these stay locked for a minute (docs/fidelity.md, P4 and P2 of the recorded
+others release, and these remain locked for a minute (docs/fidelity.md, P4 and P2 of the recorded
 rollouts).
 """
 PROGRESS_MS = 10 * MINUTE_MS
-"""``progressDeadlineSeconds`` of Kubernetes by default."""
+"""Kubernetes' default ``progressDeadlineSeconds``."""
 _OF_PODS = (
     "start",
     "ready",
@@ -61,27 +63,26 @@ _NUMBER_AT_END = re.compile(r"-(\d{1,9})(?=@|$)")
 
 @dataclass(frozen=True, kw_only=True)
 class Deploy(GroupEdit):
-    """Replacement of every member: ``percent`` of them at intervals of ``every``, or by a `Pace`.
+    """Replacement of every member: ``percent`` of them at intervals of ``every``, or at a `Pace`.
 
-    Deploys of pods have ``surge`` or ``unavailable``, where an omitted key counts as 0, or the
+    Deploys of pods have ``surge`` or ``unavailable``, of which an omitted key counts as 0, or the
     ``workload`` of a StatefulSet, which replaces one pod at a time unless ``unavailable`` is given.
     ``down`` is the time from the end of a process, or the creation of a pod, to the join; ``start``
     draws that time for each pod.
 
-    ``order``: by the seed, by client id as RocketMQ sorts them, which is the order of their shares
-    under AVG, ascending or descending, as a ReplicaSet chooses pods, or from the highest ordinal of
-    a StatefulSet down. The default is that of the workload.
+    ``order``: random by seed; by client id as RocketMQ sorts them (the order of their shares under
+    AVG), ascending or descending; as a ReplicaSet chooses pods; or from the highest ordinal of a
+    StatefulSet down. The default is the workload's.
 
-    A pod that Kubernetes stops reads on for ``pre_stop`` and then leaves; if that is as long as
-    ``grace`` or longer, it is killed after ``grace``. With ``suspend`` the consumer is suspended
-    for that time before it stops, on hosts by whoever stops it, in pods by the hook after
-    ``pre_stop``. It then pulls nothing new, while its handlers finish and it commits. Only push
-    consumers that are not behind a proxy have ``suspend()``.
+    A pod that Kubernetes stops reads on for ``pre_stop`` and then leaves; if that is at least as
+    long as ``grace``, it is killed after ``grace``. With ``suspend``, the consumer is suspended for
+    that time before it stops: on hosts by whoever stops it, in pods by the hook after ``pre_stop``.
+    Meanwhile it pulls nothing new, its handlers finish and it commits. Only push consumers that are
+    not behind a proxy have ``suspend()``.
 
-    Client ids change as the clients make them, to another pid and nanotime. The address is
-    ``kept``, as that of a host, or ``new``, as that of a pod, which is the default with a pace.
-    Members with an instance name rejoin under the same id on another channel where the address is
-    kept.
+    Client ids get another pid and nanotime, as clients make them. The address is ``kept``, as for a
+    host, or ``new``, as for a pod, which is the default with a pace. Members with an instance name
+    rejoin under the same id on another channel if the address is kept.
     """
 
     percent: float = table_keys.key(table_keys.number(0, 100), 10.0)
@@ -104,7 +105,7 @@ class Deploy(GroupEdit):
 
     @classmethod
     def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        """Yield mistakes in the choice between percent and a pace."""
+        """Yield mistakes in the choice between a percentage and a pace."""
         present = [name for name in _OF_PACE if name in values]
         if "start" in values and "down" in values:
             yield "down", "excludes start: its median is that time"
@@ -133,12 +134,12 @@ class Deploy(GroupEdit):
 
     @property
     def asks_queues(self) -> bool:
-        """Return True if the edit needs queue numbers for the processes of a surge."""
+        """Return True if the edit needs queue numbers for the processes in a surge."""
         return self.surge not in (None, *NOTHING)
 
     @property
     def detail(self) -> str | None:
-        """Return how members are lost; None: they leave."""
+        """Return how members are lost, or None if they leave."""
         return LOSS_DETAILS["crash"] if self.stop.killed else None
 
     @property
@@ -210,7 +211,7 @@ class Deploy(GroupEdit):
     def _suspended(
         life: GroupLife, members: Sequence[EditedMember], source: str
     ) -> list[EditedMember]:
-        """Return the members that have ``suspend()``; warn if some do not."""
+        """Return the members that have ``suspend()``; warn about those that do not."""
         without = {member: life.without_suspend(member) for member in members}
         suspended = [member for member in members if without[member] is None]
         none = "so none is suspended" if not suspended else "so these are not suspended"
@@ -219,7 +220,9 @@ class Deploy(GroupEdit):
         return suspended
 
     def _warnings(self, turns: tuple[Turn, ...]) -> Iterator[str]:
-        """Yield settings that the file leaves open, and problems that Kubernetes will report."""
+        """Yield warnings about settings that the file leaves open, and problems that Kubernetes
+        will report.
+        """
         if self.start is not None and self.start.spread_ms is None:
             spread_s = self.start.stated_spread_ms / SECOND_MS
             yield f"start states no spread; {spread_s:.1f} s is assumed"
@@ -248,7 +251,7 @@ class Deploy(GroupEdit):
         if order == RANDOM:
             return shuffled
         if order == REPLICA_SET:
-            # younger pods first, by powers of two of their age, and within these by UID
+            # younger pods first, by powers of two of their age, and among equals by UID
             return sorted(shuffled, key=lambda member: life.age_ms(member).bit_length())
         if order == ORDINAL:
             return _from_the_last_ordinal(life)
@@ -257,15 +260,15 @@ class Deploy(GroupEdit):
 
 
 def starts_of(source: str) -> str:
-    """Return the purpose of the draws of an edit's starts."""
+    """Return the purpose of the draws for an edit's starts."""
     return f"{source}/starts"
 
 
 def _from_the_last_ordinal(life: GroupLife) -> list[EditedMember]:
     """Return the members from the highest ordinal down.
 
-    The ordinal is the number at the end of a host or instance name, ``orders-3``. Where a name has
-    none, the members are taken to have joined in the order of their ordinals.
+    The ordinal is the number at the end of a host or instance name, ``orders-3``. If a name has
+    none, the members are assumed to have joined in the order of their ordinals.
     """
     members = life.members()
     named = [_NUMBER_AT_END.findall(member.key[0]) for member in members]
@@ -276,12 +279,12 @@ def _from_the_last_ordinal(life: GroupLife) -> list[EditedMember]:
 
 
 def warnings_of(turns: tuple[Turn, ...], queues: int | None, *, ordered: bool) -> Iterator[str]:
-    """Yield warnings of a deploy's hidden costs and of benefits that it lacks.
+    """Yield warnings about a deploy's hidden costs and about missing benefits.
 
     Args:
         turns: the turns of its members.
         queues: the number of queues of the largest topic; None: unknown.
-        ordered: its members are orderly, and stop gracefully.
+        ordered: whether its members are orderly and stop gracefully.
     """
     if queues is not None and queues <= len(turns) and any(turn.joins_first for turn in turns):
         yield (
@@ -299,7 +302,9 @@ def warnings_of(turns: tuple[Turn, ...], queues: int | None, *, ordered: bool) -
 
 @dataclass(frozen=True, kw_only=True)
 class RollingRestart(Deploy):
-    """A restart of the same program, or with ``version`` with a client library of that version."""
+    """A restart of the same program, or, with ``version``, with that version of the client
+    library.
+    """
 
     KIND = "rolling_restart"
 
@@ -315,7 +320,7 @@ class RollingRestart(Deploy):
 
     @property
     def detail(self) -> str | None:
-        """As ``how`` or ``graceful`` states."""
+        """Return how members are lost, as stated by ``how`` or ``graceful``."""
         return super().detail if self.how is None else LOSS_DETAILS[self.how]
 
     def change(self, settings: MemberData) -> MemberData:
@@ -323,7 +328,7 @@ class RollingRestart(Deploy):
         return settings if self.version is None else settings | {"version": self.version}
 
     def on_group(self, life: GroupLife, source: str) -> None:
-        """Restart the members; later joins have the version."""
+        """Restart the members; those that join later have the version."""
         if self.version is not None:
             life.join_rules.append(self.change)
         self.deploy(life, source)
@@ -334,10 +339,10 @@ AT_ONCE, ROLLING = "at_once", "rolling"
 
 @dataclass(frozen=True, kw_only=True)
 class SwitchStrategy(Deploy):
-    """A switch of the strategy: ``at_once`` under the same members, or ``rolling`` as a deploy.
+    """A switch of the strategy: ``at_once`` for the same members, or ``rolling`` as a deploy.
 
-    Until a deploy has replaced the last member, members allocate by different strategies. Later
-    joins have the new strategy. With ``surge`` or ``unavailable`` it is rolling.
+    Until a deploy has replaced the last member, members allocate by different strategies. Members
+    that join later have the new strategy. With ``surge`` or ``unavailable``, the switch is rolling.
     """
 
     KIND = "switch_strategy"
@@ -358,7 +363,7 @@ class SwitchStrategy(Deploy):
             yield "suspend", f'needs how = "{ROLLING}", or surge or unavailable'
 
     def on_group(self, life: GroupLife, source: str) -> None:
-        """Switch current members and later joins."""
+        """Switch current members and those that join later."""
         life.join_rules.append(self.change)
         if self.how == ROLLING or self.has_pace:
             self.deploy(life, source)

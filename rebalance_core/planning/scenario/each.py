@@ -1,4 +1,4 @@
-"""Single losses: an edit with ``each`` expands to a scenario per object that may be lost."""
+"""Single losses: an edit with ``each`` expands to one scenario per object that may be lost."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -21,7 +21,7 @@ Losing = BrokerLoss | LoseRoom | RemoveConsumers
 
 
 def each_edit(scenario: Scenario) -> tuple[int, Losing] | None:
-    """Return the number of the edit with ``each``, and the edit; None: there is none."""
+    """Return the number of the edit with ``each``, and the edit; None if there is none."""
     for number, edit in enumerate(scenario.edits):
         if isinstance(edit, Losing) and edit.each is not None:
             return number, edit
@@ -37,18 +37,18 @@ def names_clients(scenario: Scenario) -> bool:
 def single_losses(
     scenario: Scenario, clusters: Mapping[str, ClusterNames], clients: Clients
 ) -> list[Scenario]:
-    """Return a scenario for each object; without ``each`` the scenario itself.
+    """Return a scenario for each object, or the scenario itself without ``each``.
 
-    A scenario is called ``name/object``, or ``name/cluster/object`` where the edit concerns several
-    clusters. Its edit is that of a file for this object alone.
+    A scenario is called ``name/object``, or ``name/cluster/object`` if the edit concerns several
+    clusters. Its edit is the one that a file would have for this object alone.
 
     Args:
-        scenario: As of its file.
+        scenario: The scenario, as read from its file.
         clusters: The names in each cluster's events.
         clients: Needed if `names_clients`.
 
     Raises:
-        UsageError: There is no such object, or a name is the beginning of another.
+        UsageError: There is no such object, or one name is a prefix of another.
     """
     found = each_edit(scenario)
     if found is None:
@@ -73,7 +73,7 @@ def single_losses(
 def _objects(
     edit: Losing, cluster: str, names: ClusterNames, clients: Clients
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the objects of a cluster, and the keys of an edit that loses one of them."""
+    """Yield the objects in a cluster, each with the keys of an edit that loses it."""
     if isinstance(edit, BrokerLoss):
         for broker in sorted(names.brokers):
             if matches(broker, edit.broker or ("*",)):
@@ -89,7 +89,7 @@ def _objects(
 def _rooms(
     edit: LoseRoom, names: ClusterNames, client_ids: Iterable[str]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield hosts or zones: those of the file of pods, or without one the hosts of client ids."""
+    """Yield hosts or zones: those in the file of pods or, without one, the hosts in client ids."""
     hosts = sorted(set(map(host_of, client_ids)))
     column = {HOST: 1, ZONE: 2}[edit.each or HOST]
     placed = {place[0]: place[column] for place in edit.places or ()}

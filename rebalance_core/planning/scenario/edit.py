@@ -1,4 +1,4 @@
-"""Edits of a scenario: frozen values that act on groups, the cluster or both."""
+"""The edits in a scenario: frozen values that act on groups, the cluster or both."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -55,16 +55,17 @@ def read_moment(value: Any) -> Moment:
 
 
 LOSS_DETAILS = {"leave": None, "crash": "CLOSED", "expired": "EXPIRED"}
-"""How a member departs: it unregisters, its connection closes visibly, or only the scan detects it.
+"""How a member departs: it unregisters, its connection closes visibly, or only the scan detects
+it.
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Edit:
-    """An ``[[edit]]`` table. Its fields are the keys of the file, with values read.
+    """An ``[[edit]]`` table. Its fields are the keys in the file, with parsed values.
 
     `on_group` and `on_cluster` are called once, at the edit's instant, for every group and cluster
-    that the edit concerns; they depend only on the life that is their argument.
+    that the edit concerns; they depend only on the life passed to them.
     """
 
     KIND: ClassVar[str]
@@ -78,11 +79,11 @@ class Edit:
 
     @classmethod
     def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        """Yield (key, mistake) for keys that exclude each other."""
+        """Yield (key, mistake) for mutually exclusive keys."""
         yield from ()
 
     def globs(self) -> dict[str, tuple[str, Sequence[str]]]:
-        """Return key -> (``groups``, ``topics`` or ``brokers``, patterns that should match)."""
+        """Return key -> (``groups``, ``topics`` or ``brokers``; patterns that should match)."""
         return {}
 
     def unknown_names(self, clusters: Mapping[str, ClusterNames]) -> Iterator[str]:
@@ -94,11 +95,11 @@ class Edit:
         return False
 
     def subscribed(self) -> Sequence[str]:
-        """Return topics that the groups may not have subscribed to before."""
+        """Return the topics to which the groups may not have subscribed before."""
         return ()
 
     def concerns_cluster(self) -> bool:
-        """Return True if `on_cluster` does something."""
+        """Return True if `on_cluster` has an effect."""
         return type(self).on_cluster is not Edit.on_cluster
 
     @property
@@ -134,7 +135,7 @@ def each_at_end(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True, kw_only=True)
 class GroupEdit(Edit):
-    """An edit of the groups that ``group`` matches."""
+    """An edit to the groups that ``group`` matches."""
 
     group: tuple[str, ...] = needed(patterns)
 

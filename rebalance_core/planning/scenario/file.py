@@ -60,12 +60,13 @@ TOP_KEYS = ("name", "description", "edit", EXPECT)
 
 
 def read_scenarios(paths: Iterable[str | Path]) -> list[Scenario]:
-    """Return the scenarios of files, in the order of the files; bundled scenarios by name.
+    """Return the scenarios in files, in the order of the files; bundled scenarios are given by
+    name.
 
     Raises:
-        UsageError: The message has a line for every mistake of every file, with ``file:line`` and
+        UsageError: The message has one line for every mistake in every file, with ``file:line`` and
             the nearest valid name: unreadable files or invalid TOML, unknown keys and kinds,
-                invalid
+            invalid
             values, missing keys, repeated names.
     """
     mistakes: list[str] = []
@@ -92,7 +93,7 @@ def read_scenarios(paths: Iterable[str | Path]) -> list[Scenario]:
 
 
 def parse_scenario(text: str, file: str, mistakes: list[str]) -> Scenario:
-    """Return the scenario of a TOML text; mistakes are added to ``mistakes``.
+    """Return the scenario in a TOML text; mistakes are added to ``mistakes``.
 
     The result is valid only if no mistake was added.
     """
@@ -150,7 +151,7 @@ def _top_mistakes(
 def _edit(
     table: Mapping[str, Any], index: int, file: str, lines: TomlLines, mistakes: list[str]
 ) -> Edit | None:
-    """Return the edit of a table; None if it has mistakes."""
+    """Return the edit in a table, or None if it has mistakes."""
     kind = table.get("kind")
     if not isinstance(kind, str) or kind not in EDIT_KINDS:
         listed = ", ".join(EDIT_KINDS)

@@ -36,7 +36,7 @@ from rebalance_core.planning.scenario.cluster_life import (
 )
 from rebalance_core.synthetic.draws import Draws
 
-# An id that RocketMQ's client makes (`MadeId`) is new at each start; with an instance name a
+# An id that RocketMQ's client generates (`MadeId`) is new at each start; with an instance name, a
 # process returns under the same id on another channel (rocketmq.md §1.1).
 _ADDRESS_CHANNEL = re.compile(r"(?P<address>.+):(?P<port>\d+)")
 _PROCESS_CHANNEL = re.compile(r"(?P<place>.+)/(?P<pid>\d+)")
@@ -84,9 +84,9 @@ def newcomer(
 ) -> ProcessKey:
     """Return the id and channel of an additional process, on its own host near that of ``model``.
 
-    A new IPv4 address differs in the last number, so it is in the same room as the model by any
-    prefix; other hosts get the suffix ``-n<number>``. The id is like the model's, or as clients of
-    the language make theirs.
+    A new IPv4 address differs only in the last number, so by any prefix it is in the same room as
+    the model; other hosts get the suffix ``-n<number>``. The id has the form of the model's, or
+    that of clients in the language.
     """
     host, separator, instance = model[0].partition("@")
     hosts = {host_of(client_id) for client_id, _ in taken}
@@ -105,13 +105,13 @@ def newcomer(
 
 
 def _pid(made: MadeId | None, draws: Draws) -> str:
-    """Return a drawn process id; in a container every process has the same."""
+    """Return a random process id; in a container, every process has the same one."""
     drawn = str(draws.between(LOWEST_PID, HIGHEST_PID))
     return CONTAINER_PID if made is not None and made.pid == CONTAINER_PID else drawn
 
 
 def _free_host(host: str, hosts: Collection[str], number: int, draws: Draws) -> str:
-    """Return an address of the network of ``host``, or a neighbouring network, or a name."""
+    """Return an address from the network of ``host`` or from a neighbouring one, or a name."""
     near = address_of(host)
     if near is not None:
         free = [address for address in addresses_of_network(near) if address not in hosts]
@@ -129,7 +129,7 @@ def _free_host(host: str, hosts: Collection[str], number: int, draws: Draws) -> 
 
 
 def _next_channel(channel: str | None, host: str | None, pid: str, draws: Draws) -> str:
-    """Return the new process's connection: another port, or the log's place and the pid."""
+    """Return the new process's connection: another port, or the location in the log and the pid."""
     port = draws.between(LOWEST_PORT, HIGHEST_PORT)
     if channel is None:
         return f"{host or 'restarted'}:{port}"
@@ -147,7 +147,7 @@ def _another_port(channel: str | None, client_id: str, draws: Draws) -> str:
     return f"{address}:{draws.between(LOWEST_PORT, HIGHEST_PORT)}"
 
 
-# Everything that happens to a member goes through here, so no row can name a missing process.
+# Everything that happens to a member passes through here, so no row can name a missing process.
 LIVE, STARTING, GONE = "LIVE", "STARTING", "GONE"
 JOIN_COLUMNS = (
     "subscriptions",
@@ -174,20 +174,20 @@ class EditedMember:
     settings: MemberData
     state: str = LIVE
     proxy: str | None = None
-    """The proxy that it is connected to, where a row or an edit states it."""
+    """The proxy that it is connected to, if a row or an edit states it."""
 
 
 LOST_CONNECTION = "CLOSED"
-"""Detail of a CONSUMER_LOST whose connection closed."""
+"""The detail of a CONSUMER_LOST event whose connection closed."""
 
 
 def draws_of(seed: str, group: tuple[str, str], purpose: str) -> Draws:
-    """Return random numbers of a group, given as cluster and name, for a purpose."""
+    """Return random numbers for a group, given as cluster and name, and a purpose."""
     return Draws(0, "/".join((seed, *group, purpose)))
 
 
 class GroupLife(Timeline):
-    """Members of a group from event to event.
+    """The members of a group, from event to event.
 
     A recorded event of a process that the scenario has restarted applies to its replacement; events
     of a process that it has removed are dropped, up to the process's recorded end.
@@ -219,7 +219,7 @@ class GroupLife(Timeline):
         self._broadcasts = (group_row or {}).get("message_model") == BROADCASTING
         self.proxies = tuple(proxies)
         self.proxies_back: dict[str, int] = {}
-        """When each proxy that is down comes back."""
+        """When each proxy that is down returns."""
         self.join_rules: list[JoinRule] = []
         self.last: EditedMember | None = None
         self._modes: set[str] = set()
@@ -242,7 +242,9 @@ class GroupLife(Timeline):
 
     @property
     def queues(self) -> int | None:
-        """The number of queues of the largest topic that members divide; None: unknown."""
+        """Return the number of queues in the largest topic that members divide, or None if
+        unknown.
+        """
         if self._broadcasts or self.asks_broker():
             return None
         topics = self.topics & self._queues.keys()
@@ -253,7 +255,7 @@ class GroupLife(Timeline):
         return self._mode_of(member) == PROXY_REBALANCE
 
     def without_suspend(self, member: EditedMember) -> str | None:
-        """Return what a member is that has no ``suspend()``; None: it has one."""
+        """Return the kind of a member that has no ``suspend()``, or None if it has one."""
         return without_suspend(self.consumer_type, self._mode_of(member))
 
     def _mode_of(self, member: EditedMember) -> str:
@@ -261,11 +263,13 @@ class GroupLife(Timeline):
         return mode or self.group_rebalance_mode
 
     def draws(self, purpose: str) -> Draws:
-        """Return random numbers of this group for a purpose; equal for equal purposes."""
+        """Return random numbers for this group and a purpose; equal for equal purposes."""
         return draws_of(self._seed, (self.cluster, self.consumer_group), purpose)
 
     def topics_of(self, settings: MemberData) -> tuple[str, ...] | None:
-        """Return the topics that a process with these settings subscribes to; None: unknown."""
+        """Return the topics to which a process with these settings subscribes, or None if
+        unknown.
+        """
         stated = settings["subscriptions"]
         topics = self.group_topics if stated is None else stated
         return None if topics is None else tuple(topics)
@@ -273,14 +277,14 @@ class GroupLife(Timeline):
     def resubscribed(
         self, settings: MemberData, *, more: Iterable[str] = (), fewer: Iterable[str] = ()
     ) -> MemberData:
-        """Return the settings with other topics; unknown subscriptions stay unknown."""
+        """Return the settings with other topics; unknown subscriptions remain unknown."""
         topics = self.topics_of(settings)
         if topics is None:
             return settings
         return settings | {"subscriptions": sorted({*topics, *more} - {*fewer})}
 
     def how_many(self, count: int | None, share: float | None) -> int:
-        """Return ``count``, or that share of the members, rounded up."""
+        """Return ``count``, or ``share`` of the number of members, rounded up."""
         if count is not None:
             return count
         return math.ceil(round((share or 0) * len(self.members()), 6))
@@ -288,7 +292,7 @@ class GroupLife(Timeline):
     def join_newcomer(
         self, model: EditedMember, source: str, language: str | None = None
     ) -> EditedMember:
-        """Join another process like ``model``; with a language it is a client of that language."""
+        """Join another process like ``model``; with a language, it is a client in that language."""
         self._made += 1
         draws = self.draws(f"newcomer/{self._made}")
         settings = dict(model.settings)
@@ -332,18 +336,18 @@ class GroupLife(Timeline):
         change: JoinRule | None = None,
         new_address: bool = False,
     ) -> None:
-        """Give a live member a successor, which joins after the member has stopped, or first.
+        """Give a live member a successor, which joins before or after the member stops.
 
-        A departed member stays departed.
+        A departed member is left as it is.
 
         Args:
             member: the member.
-            source: named in the rows.
-            join_after_ms: until the successor joins.
+            source: the source named in the rows.
+            join_after_ms: the time until the successor joins.
             stays_ms: how long the member stays from then on; None: it stops now.
-            detail: how it is lost; None: it leaves.
+            detail: how it is lost, or None if it leaves.
             change: derives the successor's settings from the old ones.
-            new_address: the successor has another address.
+            new_address: whether the successor has another address.
         """
         if member.state != LIVE:
             return
@@ -369,7 +373,7 @@ class GroupLife(Timeline):
         member.state = STARTING
 
     def reconnect(self, member: EditedMember, source: str) -> bool:
-        """Connect a disconnected member again, under its own id; return False if it has ended."""
+        """Reconnect a disconnected member under its own id; return False if it has ended."""
         if member.state != STARTING:
             return False
         client_id, channel_id = member.key
@@ -388,7 +392,7 @@ class GroupLife(Timeline):
         )
 
     def subscribe(self, member: EditedMember, topic: str, source: str) -> None:
-        """Subscribe a live member to another topic while it runs."""
+        """Subscribe a running member to another topic."""
         topics = self.topics_of(member.settings)
         if member.state == LIVE and topics is not None and topic not in topics:
             self._topics_changed(member, events.SUBSCRIBE, topic)
@@ -400,7 +404,7 @@ class GroupLife(Timeline):
         self.log.add(self.now_ms, events.REQUEST_MODE, source, topic=topic, detail=str(mode))
 
     def asks_broker(self) -> bool:
-        """Return True if a live member lets a broker divide."""
+        """Return True if a live member lets a broker allocate."""
         return BROKER_REBALANCE in map(self._mode_of, self.members())
 
     def recorded(self, row: Row) -> None:
@@ -413,7 +417,7 @@ class GroupLife(Timeline):
         if row["event_type"] == events.CONSUMER_JOIN:
             self._recorded_join(row, key, member)
         elif member is None:
-            # of an unknown process, which the replay rejects as before; or of the group itself
+            # from an unknown process, which the replay rejects as before, or about the group itself
             self.log.keep(row)
         else:
             self._recorded_change(row, key, member)
@@ -472,7 +476,7 @@ class GroupLife(Timeline):
         change: JoinRule | None,
         new_address: bool,
     ) -> None:
-        """Join the successor; the member stays for some time yet."""
+        """Join the successor while the member stays for a further time."""
         if member.state != LIVE:
             return
         settings = dict(member.settings) if change is None else change(member.settings)
@@ -494,7 +498,7 @@ class GroupLife(Timeline):
         client_id, channel_id = member.key
         if new_address:
             self._made += 1
-            # not by time: the same process at every pace
+            # not by time, so that the process is the same at every pace
             draws = self.draws(f"successor/{client_id}/{channel_id}")
             return newcomer(member.key, self.now_ms, self._taken, self._made, draws)
         draws = self.draws(f"restart/{client_id}/{channel_id}/{self.now_ms}")
@@ -507,7 +511,7 @@ class GroupLife(Timeline):
 
     def _topics_changed(self, member: EditedMember, event_type: str, topic: str) -> None:
         if event_type == events.SUBSCRIBE:
-            if self.topics_of(member.settings) is None:  # a row's statement is known from then on
+            if self.topics_of(member.settings) is None:  # what a row states is known from then on
                 member.settings = member.settings | {"subscriptions": []}
             member.settings = self.resubscribed(member.settings, more=[topic])
         else:
@@ -515,6 +519,6 @@ class GroupLife(Timeline):
 
 
 def _topics_named(rows: Sequence[Row]) -> frozenset[str]:
-    """Return every topic that a row of the group names."""
+    """Return every topic named in a row of the group."""
     topics = (row["topic"] for row in rows if row["topic"] is not None)
     return frozenset(topics).union(*(row["subscriptions"] or () for row in rows))

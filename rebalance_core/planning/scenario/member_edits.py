@@ -19,9 +19,9 @@ CONFIG = "CONFIG"
 class AddConsumers(GroupEdit):
     """Addition of ``count`` members, or of that ``share`` of the members (1.0 doubles them).
 
-    The members take turns as models of settings, room and form of the client id. A group without a
-    member is modelled on its last member. With a ``language`` the new members are clients in that
-    language, of an unstated release, with ids in its form.
+    The members take turns as models for the settings, room and form of the client id. A group
+    without a member is modelled on its last one. With a ``language``, the new members are clients
+    in that language, of an unspecified release, with ids of its form.
     """
 
     KIND = "add_consumers"
@@ -33,7 +33,7 @@ class AddConsumers(GroupEdit):
 
     @classmethod
     def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        """Yield a mistake unless either count or share is present."""
+        """Yield a mistake unless exactly one of count and share is present."""
         yield from edit.exactly_one(values, "count", "share")
 
     def on_group(self, life: GroupLife, source: str) -> None:
@@ -58,9 +58,9 @@ class AddConsumers(GroupEdit):
 class RemoveConsumers(GroupEdit):
     """Removal of ``count`` of the members, or of that ``share``; the seed determines which.
 
-    ``client_id`` names them instead; with ``each`` every member is lost in a scenario of its own.
-    ``how``: ``leave`` unregisters from the brokers, ``crash`` closes the connections, ``expired``
-    is detected only by the brokers' scan.
+    Alternatively, ``client_id`` names them; with ``each``, every member is lost in a scenario of
+    its own. ``how``: ``leave`` unregisters from the brokers, ``crash`` closes the connections,
+    ``expired`` is detected only by the brokers' scan.
     """
 
     KIND = "remove_consumers"
@@ -74,7 +74,7 @@ class RemoveConsumers(GroupEdit):
 
     @classmethod
     def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        """Yield a mistake unless it is known which members go."""
+        """Yield a mistake unless the members to remove are determined."""
         yield from edit.exactly_one(values, "count", "share", "client_id", "each")
         yield from edit.each_at_end(values)
 
@@ -102,8 +102,8 @@ EVERY_MS = MINUTE_MS
 class MixedSubscriptions(GroupEdit):
     """Restart of ``percent`` of the members at intervals of ``every``, with other subscriptions.
 
-    They subscribe to the additional topic ``extra``, or lack ``lacking``. Membership is per
-    group, so the shares of members that do not subscribe to a topic have no owner.
+    They subscribe to the additional topic ``extra``, or lack ``lacking``. Membership is per group,
+    so for a topic to which some members do not subscribe, their shares have no owner.
     """
 
     KIND = "mixed_subscriptions"
@@ -116,7 +116,7 @@ class MixedSubscriptions(GroupEdit):
 
     @classmethod
     def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        """Yield a mistake unless either extra or lacking is present."""
+        """Yield a mistake unless exactly one of extra and lacking is present."""
         yield from edit.exactly_one(values, "extra", "lacking")
 
     def subscribed(self) -> Sequence[str]:

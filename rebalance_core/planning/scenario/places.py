@@ -1,4 +1,4 @@
-"""The places of pods: a CSV file of pods, their nodes and zones."""
+"""The places of pods: a CSV file that lists pods, their nodes and zones."""
 
 import csv
 from collections.abc import Iterable
@@ -8,7 +8,8 @@ from typing import Any
 COLUMNS = ("pod", "node", "zone")
 
 Places = tuple[tuple[str, str, str], ...]
-"""(pod, node, zone); the pod is the prefix of client ids (its address or name), or a broker's name.
+"""(pod, node, zone); the pod is the prefix of client ids (its address or name), or a broker's
+name.
 """
 
 

@@ -1,4 +1,6 @@
-"""Pods of a deploy: how long they start, when they are ready, and how their controller reacts."""
+"""Pods in a deploy: how long they take to start, when they are ready, and how their controller
+reacts.
+"""
 
 import math
 import re
@@ -14,7 +16,7 @@ from rebalance_core.planning.table_keys import MOST_CONSUMERS, read_values
 from rebalance_core.synthetic.draws import Draws
 
 Amount = int | str
-"""A number, or a share of the members as text: ``25%``."""
+"""A number, or a share of the members as text, such as ``25%``."""
 NOTHING: tuple[Amount, ...] = (0, "0%")
 _PERCENT = re.compile(r"(\d{1,3})%")
 
@@ -30,10 +32,10 @@ def amount(value: Any) -> Amount:
 
 
 def at_once(surge: Amount, unavailable: Amount, members: int) -> tuple[int, int]:
-    """Return how many of `members` members may be surplus, and how many may be missing.
+    """Return how many of `members` members may be surplus and how many may be missing.
 
-    Percentages of surge are rounded up, those of unavailable down, and if both are 0, one member
-    may be missing (``ResolveFenceposts`` of Kubernetes).
+    Percentages for surge are rounded up, those for unavailable down; if both are 0, one member may
+    be missing (``ResolveFenceposts`` in Kubernetes).
 
     >>> at_once("25%", "25%", 10), at_once(0, "5%", 10)
     ((3, 2), (0, 1))
@@ -58,8 +60,8 @@ class Start:
     """The time from a pod's creation to its join: log-normal, drawn for each pod.
 
     Attributes:
-        median_ms: half of the pods take longer.
-        spread_ms: one pod in six takes longer than the median and this; None: not stated.
+        median_ms: the time that half of the pods exceed.
+        spread_ms: the time by which one pod in six exceeds the median; None: not stated.
     """
 
     median_ms: int = table_keys.needed(read_duration)
@@ -67,13 +69,13 @@ class Start:
 
     @property
     def stated_spread_ms(self) -> int:
-        """The spread; unless it is stated, that of `DEFAULT_SIGMA`."""
+        """The spread; by default, that of `DEFAULT_SIGMA`."""
         if self.spread_ms is not None:
             return self.spread_ms
         return round(self.median_ms * math.expm1(DEFAULT_SIGMA))
 
     def drawn_ms(self, draws: Draws | None) -> int:
-        """Return how long the next pod takes; without draws the median."""
+        """Return how long the next pod takes; without draws, the median."""
         if draws is None or not self.median_ms or not self.stated_spread_ms:
             return self.median_ms
         sigma = math.log1p(self.stated_spread_ms / self.median_ms)
@@ -105,7 +107,7 @@ def read_start(value: Any) -> Start:
 
 
 GRACE_MS = 30_000
-"""``terminationGracePeriodSeconds`` of Kubernetes by default."""
+"""Kubernetes' default ``terminationGracePeriodSeconds``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +115,10 @@ class Stop:
     """How a pod ends.
 
     Attributes:
-        pre_stop_ms: how long its preStop hook takes; only then it gets SIGTERM.
-        grace_ms: after that it gets SIGKILL.
-        graceful: it calls ``shutdown()`` on SIGTERM.
-        suspend_ms: how long the hook then keeps the consumer suspended.
+        pre_stop_ms: how long its preStop hook takes, after which it gets SIGTERM.
+        grace_ms: the time after which it gets SIGKILL.
+        graceful: whether it calls ``shutdown()`` on SIGTERM.
+        suspend_ms: how long the hook then suspends the consumer.
     """
 
     pre_stop_ms: int = 0
@@ -131,7 +133,7 @@ class Stop:
 
     @property
     def killed_in_hook(self) -> str | None:
-        """Why a pod that would unregister is killed; None: it is not."""
+        """Why a pod that would unregister is killed, or None if it is not."""
         if not (self.graceful and self.killed):
             return None
         hook = "pre_stop and suspend" if self.suspend_ms else "pre_stop"
@@ -142,12 +144,12 @@ class Stop:
 
     @property
     def end_ms(self) -> int:
-        """How long it remains after the decision."""
+        """How long it remains after the decision to stop it."""
         return min(self._hook_ms, self.grace_ms)
 
     @property
     def suspended_ms(self) -> int:
-        """How long before its end it is suspended."""
+        """How long it is suspended before it ends."""
         return max(0, self.end_ms - self.pre_stop_ms)
 
     @property
@@ -157,17 +159,17 @@ class Stop:
 
 JOIN, CONTAINER = "join", "container"
 CONTAINER_MS = 1_000
-"""From the creation of a pod to its running container, which counts as Ready without a
+"""The time from a pod's creation until its container runs, which counts as Ready without a
 readinessProbe.
 """
 READY_FORM = f'"{JOIN}", "{CONTAINER}", or {DURATION_FORM} after the join, "-5s" before it'
 
 Ready = int | str
-"""`CONTAINER`, or ms from the join, below 0 before it."""
+"""`CONTAINER`, or ms after the join; negative before it."""
 
 
 def read_ready(value: Any) -> Ready:
-    """Read ``ready``; the join is 0 ms after it.
+    """Read ``ready``; ``join`` is 0 ms after the join.
 
     >>> read_ready("join"), read_ready("-5s"), read_ready("container")
     (0, -5000, 'container')
@@ -186,13 +188,13 @@ def read_ready(value: Any) -> Ready:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Times at which a member is replaced, in ms after the start of the deploy.
+    """The times at which a member is replaced, in ms after the start of the deploy.
 
     Attributes:
-        begin_ms: its successor's pod is created, and unless it stays, the member stops.
-        join_ms: the successor joins.
-        stays_ms: how long the member stays after the join of its successor, below 0: until so long
-            before it; None: not at all.
+        begin_ms: when its successor's pod is created and, unless it stays, the member stops.
+        join_ms: when the successor joins.
+        stays_ms: how long the member stays after its successor joins; negative: it stops that long
+            before; None: it does not stay.
     """
 
     begin_ms: int
@@ -212,11 +214,11 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Pace of a deploy that a controller sets by reacting to each pod.
+    """The pace of a deploy, which a controller sets by reacting to each pod.
 
     It stops ``unavailable`` members and creates the same number of pods plus ``surge``. For each
-    pod that becomes available it stops a member and creates a pod, as the Deployment controller
-    does; a pause delays the creation, and also the stop if no surge replaces the member. A pod is
+    pod that becomes available, it stops a member and creates a pod, as the Deployment controller
+    does; a pause delays the creation and, if no surge replaces the member, also the stop. A pod is
     available when it has been ready for ``min_ready_ms``.
     """
 
@@ -236,14 +238,14 @@ class Pace:
         """Return the turn of each member, in order.
 
         Args:
-            members: how many.
-            draws: the draws of the starts; None: all pods take ``down_ms``.
+            members: the number of members.
+            draws: the draws for the starts; None: all pods take ``down_ms``.
         """
         start = Start(self.down_ms, self.spread_ms)
         later_ms = self.end_ms if self.in_place else 0
         available: list[int] = []
         pods: list[tuple[int, int]] = []
-        """When each joins and was created."""
+        """When each pod joins, and when it was created."""
 
         def create(at_ms: int) -> None:
             if len(pods) < members:

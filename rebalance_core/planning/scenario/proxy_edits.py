@@ -1,4 +1,4 @@
-"""Restarts of proxies, and where their gRPC clients go."""
+"""Proxy restarts, and where their gRPC clients go."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,10 +22,10 @@ _GLOB_SIGNS = frozenset("*?[")
 
 @dataclass(frozen=True, kw_only=True)
 class RestartProxies(Edit):
-    """Restart of every proxy that ``proxy`` matches, one after the other at intervals of ``every``.
+    """Restart of every proxy that ``proxy`` matches, one after another at intervals of ``every``.
 
-    ``how``: ``stopped`` in order (SIGTERM) or ``killed``; each is back after ``back_after``. One of
-    its clients loses its connection and registers at another proxy after `REGISTERED_AGAIN_MS`, or
+    ``how``: ``stopped`` gracefully (SIGTERM) or ``killed``; each is back after ``back_after``. Its
+    clients lose their connections and register at other proxies after `REGISTERED_AGAIN_MS`, or
     that long after the first proxy is back. A client is at the proxy whose log records its join;
     clients without such a log are distributed evenly, with a warning. ``proxies``: the number of
     proxies, if rows do not name them all.
@@ -94,7 +94,7 @@ class RestartProxies(Edit):
             life.after(number * self.every, self._stop, life, source, name, names)
 
     def _names(self, known: Collection[str]) -> tuple[str, ...]:
-        """Return all proxies; those that no row and no pattern names have a number."""
+        """Return all proxies; those that neither a row nor a pattern names get a number."""
         named = tuple(sorted(known)) or self.proxy
         others = range(len(named) + 1, (self.proxies or 0) + 1)
         return (*named, *(f"#{number}" for number in others))
@@ -133,7 +133,7 @@ def _come_back(life: GroupLife, name: str) -> None:
 
 
 def _reconnect(life: GroupLife, member: EditedMember, source: str, names: Sequence[str]) -> None:
-    """Connect a client to a proxy that is up, or wait for the first that comes back."""
+    """Connect a client to a proxy that is up, or wait for the first one to return."""
     up = [name for name in names if name not in life.proxies_back]
     if not up:
         back_ms = min(life.proxies_back[name] for name in names)

@@ -1,4 +1,4 @@
-"""Scenarios: named edits, applied to the history of a cluster of whatever origin."""
+"""Scenarios: named edits, applied to a cluster's history, whatever its origin."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ AnyRow = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """The object that a scenario loses, where ``each`` made it: its kind, cluster and name."""
+    """The object lost in a scenario that ``each`` made: its kind, cluster and name."""
 
     each: str
     cluster: str
@@ -31,7 +31,7 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A named list of edits, in the order of the file, and the expectations under them."""
+    """A named list of edits, in file order, and the expectations for their result."""
 
     name: str
     description: str
@@ -42,7 +42,7 @@ class Scenario:
     loss: Loss | None = None
 
     def source(self, number: int) -> str:
-        """Return the name of an edit in its rows; the same on every machine."""
+        """Return the name of an edit as used in its rows; it is the same on every machine."""
         return f"{self.name}#{number + 1}"
 
 
@@ -64,15 +64,15 @@ def group_edits(
     Args:
         scenario: the scenario.
         consumer_group: the group.
-        rows: its consumer events, in any order; OBSERVED events are enough. Rows of brokers and
-            topics must not be among them.
+        rows: its consumer events, in any order; OBSERVED events are sufficient. They must not
+            include rows of brokers and topics.
         cluster: the cluster.
-        end_ms: the cluster's last event, the same for all its groups.
-        group_row: the group's row of consumer_groups, for members that state no topics.
-        queues: how many each topic of the cluster has (`queues_in`), for warnings.
-        proxies: the names that rows of the cluster have.
+        end_ms: the time of the cluster's last event, which is the same for all its groups.
+        group_row: the group's row of consumer_groups, used for members that state no topics.
+        queues: the number in each topic of the cluster (`queues_in`), for warnings.
+        proxies: the names found in the cluster's rows.
         seed: the seed for the choices that a scenario leaves open.
-        joined: when members joined, where the rows have a later time.
+        joined: when members joined, if the rows have a later time.
 
     Returns:
         Rows kept, dropped and added. A later event of a process that an edit restarted applies to
@@ -80,8 +80,8 @@ def group_edits(
 
     Raises:
         InputRefused: A row has a sequence of 2^62 or more, an edit makes more than 65,536 events
-            of the group at one instant, or it restarts proxies and names the group, which has no
-            member behind one.
+            for the group at one instant, or it restarts proxies and names the group, which has no
+            member behind a proxy.
 
     Cost: rows + new rows, and members x log(members) per edit.
     """
@@ -117,7 +117,7 @@ def shared_edits(
 ) -> EditedRows:
     """Return the broker and topic events of a cluster under a scenario.
 
-    Arguments, result and errors as in `group_edits`; there are no random choices.
+    Arguments, result and errors are as in `group_edits`; there are no random choices.
     """
     ordered = recorded_rows(rows)
     life = ClusterLife(cluster, end_ms=end_ms)
@@ -130,7 +130,9 @@ def shared_edits(
 
 
 def queues_in(rows: Iterable[AnyRow]) -> dict[str, dict[str, int]]:
-    """Return how many readable queues each topic has at the end, by cluster; rows in any order."""
+    """Return the number of readable queues that each topic has at the end, by cluster; rows may be
+    in any order.
+    """
     clusters: dict[str, dict[str, dict[str, int]]] = {}
     for row in sorted(rows, key=order_of):
         if row["event_type"] not in events.TOPIC_EVENTS:
@@ -150,7 +152,7 @@ def queues_in(rows: Iterable[AnyRow]) -> dict[str, dict[str, int]]:
 
 
 def unmatched(scenario: Scenario, clusters: Mapping[str, ClusterNames]) -> Iterator[str]:
-    """Yield a warning, with near names, for every pattern that matches nothing in its edit's
+    """Yield a warning, with similar names, for every pattern that matches nothing in its edit's
     clusters.
     """
     for number, edit in enumerate(scenario.edits):
@@ -172,7 +174,7 @@ def refuse_unknown_names(scenario: Scenario, clusters: Mapping[str, ClusterNames
     """Refuse a scenario whose edits cannot be applied to any of their clusters.
 
     Raises:
-        UsageError: A line for each mistake, with near names.
+        UsageError: One line per mistake, with similar names.
     """
     mistakes = []
     for number, edit in enumerate(scenario.edits):

@@ -1,4 +1,4 @@
-"""Messages that stay behind, unread, in the queues that a history takes away from its groups."""
+"""Messages left unread in the queues that a history takes away from its groups."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LOST = pa.schema(
 
 @dataclass(slots=True)
 class _Place:
-    """A topic on a broker: how many queues are readable and writable, step after step."""
+    """A topic on a broker: the number of readable and writable queues, step by step."""
 
     steps: list[tuple[int, int, int]] = field(default_factory=list)
     """(epoch ms, readable, writable)."""
@@ -44,8 +44,8 @@ class _Place:
             self.steps.append((at_ms, readable, writable))
 
     def readable_before(self, at_ms: int | None) -> int:
-        """Return the queues readable at the last instant before a time, or the largest number ever
-        if it is None.
+        """Return the number of queues readable at the last instant before a time, or the maximum
+        ever if it is None.
         """
         if at_ms is None:
             return max((readable for _, readable, _ in self.steps), default=0)
@@ -53,7 +53,7 @@ class _Place:
         return earlier[-1] if earlier else 0
 
     def drained_ms(self, queue_id: int) -> int:
-        """Return how long a lost queue was readable after the last write, before it was lost."""
+        """Return how long a lost queue remained readable between the last write and its loss."""
         lost_ms = off_ms = None
         for ms, readable, writable in self.steps:
             if readable > queue_id:
@@ -68,7 +68,7 @@ class _Place:
 
 
 class _ClusterRoutes:
-    """The topics of a cluster on its brokers, event after event."""
+    """The topics of a cluster on its brokers, event by event."""
 
     def __init__(self) -> None:
         self.places: dict[tuple[str, str], _Place] = {}
@@ -77,7 +77,7 @@ class _ClusterRoutes:
         self._refused: set[str] = set()
 
     def apply(self, row: Mapping[str, Any]) -> None:
-        """Apply an event of a broker, a master or a topic."""
+        """Apply an event about a broker, master or topic."""
         topic, broker, kind = row["topic"], row["broker_name"], row["event_type"]
         if kind == events.TOPIC_CONFIG:
             perm = DEFAULT_PERM if row["perm"] is None else row["perm"]
@@ -126,19 +126,19 @@ _ROUTE_COLUMNS = (
 
 
 def lost_queues(event_rows: pa.Table, first_ms: Mapping[str, int]) -> pa.Table:
-    """Return the queues that are readable before the first edit and not at the end.
+    """Return the queues that are readable before the first edit but not at the end.
 
-    Retry topics are left out. A queue whose master is lost and whose slaves refuse to be read is
-    not readable.
+    Retry topics are left out. A queue whose master is lost and whose slaves refuse reads is not
+    readable.
 
     Args:
         event_rows: cluster_events of a history.
-        first_ms: By cluster: the first edit; of a cluster without one every queue counts that was
-            ever readable.
+        first_ms: By cluster, the first edit; in a cluster without one, every queue that was ever
+            readable counts.
 
     Returns:
-        cluster, topic, broker_name, queue_id, and how long it was still read after the last write,
-        ``drained_ms``.
+        cluster, topic, broker_name, queue_id, and ``drained_ms``: how long it was still read after
+        the last write.
     """
     wanted = pc.is_in(event_rows["event_type"], value_set=pa.array(_SHARED_EVENTS))
     rows = event_rows.filter(wanted).select(_ROUTE_COLUMNS)
@@ -170,8 +170,8 @@ class WaitingMessages:
         """Return the messages that groups leave unread in lost queues, by group; null: unknown.
 
         The messages that a queue holds at the last observation (an end and a commit within a
-        minute) wait there. A group that keeps up continues to read at its pace while no message
-        arrives; a group that falls behind makes no further progress. Groups that lose no queue are
+        minute) wait there. A group that keeps up continues to read at its pace while no messages
+        arrive; a group that falls behind makes no further progress. Groups that lose no queue are
         left out.
 
         Args:
@@ -203,7 +203,7 @@ class WaitingMessages:
         return pa.Table.from_pylist(rows, schema)
 
     def _waiting(self, lost: pa.Table) -> dict[Group, dict[tuple[str, str, int], int]]:
-        """Return the waiting messages in lost queues, by group and queue, where observations show
+        """Return the messages waiting in lost queues, by group and queue, if observations show
         them.
         """
         if OFFSETS not in self._tables or COMMITS not in self._tables:
@@ -233,8 +233,8 @@ class WaitingMessages:
 
     @cached_property
     def _subscribed(self) -> dict[Group, set[str]]:
-        """Return, by group, the topics of the members at the end or, without any, of all members
-        that it ever had.
+        """Return, by group, the topics of the members at the end or, if there are none, of all
+        members that it ever had.
         """
         there: dict[Group, dict[tuple[str, str | None], set[str] | None]] = {}
         ever: dict[Group, set[str]] = {}
@@ -301,7 +301,7 @@ def _in_order(event_rows: pa.Table) -> Iterator[dict[str, Any]]:
 
 
 def _ends_of(rows: pa.Table, value: str, keys: Iterable[str]) -> pa.Table:
-    """Return the first and last look of each key, ``least`` the last min_offset, or 0."""
+    """Return the first and last look for each key; ``least`` is the last min_offset, or 0."""
     least = rows["min_offset"] if "min_offset" in rows.column_names else pa.repeat(0, rows.num_rows)
     table = rows.select([*keys, "observed_ms", value]).append_column("least", least)
     grouped = table.sort_by("observed_ms").group_by(list(keys), use_threads=False)

@@ -1,4 +1,4 @@
-"""Settings that the members of a group state, and groups as if they had popped from the start."""
+"""Settings that the members of a group state, and groups rewritten as if they had always popped."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from rebalance_core.planning.sweep.plan_edits import EVENTS, GROUPS
 from rebalance_core.protocol.query_assignment import asks_broker
 
 Group = tuple[str, str]
-"""Cluster and name."""
+"""The cluster and name."""
 _OF_GROUP = (
     "consumer_type", "message_model", "ordered", "client_version", "rebalance_mode",
 )  # fmt: skip
@@ -34,14 +34,14 @@ _OF_MEMBER = {
     "message_model": "message_model",
     "rebalance_mode": "rebalance_mode",
 }
-"""Columns of a CONSUMER_JOIN, and the group's setting that replaces a null."""
+"""Columns of a CONSUMER_JOIN event, each with the group's setting that replaces a null."""
 
 PROXIED, _BROADCASTING, ORDERLY, PULLS, OLD = CANNOT_POP
 
 
 @dataclass(frozen=True, slots=True)
 class MemberSettings:
-    """Settings of a kind of members; the group's settings if they state none."""
+    """The settings of one kind of members; the group's settings where they state none."""
 
     consumer_type: str
     message_model: str
@@ -52,12 +52,14 @@ class MemberSettings:
 
     @property
     def rules_version(self) -> str:
-        """The RocketMQ version whose rules they follow: clients of other languages never ask."""
+        """The RocketMQ version whose rules they follow: clients in other languages never query
+        brokers.
+        """
         return rules_version(self.language, self.client_version)
 
     @property
     def asks_broker(self) -> bool:
-        """True if it pops what brokers serve by POP."""
+        """Whether it pops what brokers serve by POP."""
         return asks_broker(
             self.rebalance_mode,
             self.consumer_type,
@@ -67,7 +69,7 @@ class MemberSettings:
         )
 
     def cannot_pop(self) -> str | None:
-        """Return why it could not pop if asked to; None if it could (rocketmq.md §2.8)."""
+        """Return why it could not pop if configured to, or None if it could (rocketmq.md §2.8)."""
         if self.rebalance_mode == PROXY_REBALANCE:
             return PROXIED
         if self.message_model == BROADCASTING:
@@ -121,7 +123,7 @@ def broadcasting_groups(tables: Mapping[str, pa.Table]) -> frozenset[Group]:
 
 
 def cannot_pop(members: set[MemberSettings]) -> str | None:
-    """Return why a group cannot pop; None if all its members could."""
+    """Return why a group cannot pop, or None if all its members could."""
     reasons = {member.cannot_pop() for member in members}
     return next((reason for reason in CANNOT_POP if reason in reasons), None)
 
@@ -137,8 +139,8 @@ def _group_settings(rows: pa.Table | None) -> dict[Group, GroupSettings]:
     }
 
 
-# Not an edit of a scenario, because it has no moment: the state before a scenario's first edit is
-# shared, too. It replaces request modes and rebalance modes of the history or a scenario.
+# Not a scenario edit, because it has no moment: the state before a scenario's first edit is popped
+# as well. It replaces the request modes and rebalance modes of the history or a scenario.
 _SEPARATOR = "\x1e"
 
 
@@ -147,8 +149,8 @@ class PoppedGroups:
     """Groups that pop.
 
     Attributes:
-        tables: Their rows; tables without events and settings are unchanged.
-        cannot_pop: For groups whose rows are unchanged, the reason (`CANNOT_POP`).
+        tables: The groups' rows; tables without events and settings are unchanged.
+        cannot_pop: The reason for each group whose rows are unchanged (`CANNOT_POP`).
     """
 
     tables: Mapping[str, pa.Table]
@@ -156,10 +158,10 @@ class PoppedGroups:
 
 
 def popped_groups(tables: Mapping[str, pa.Table], mode: RequestMode) -> PoppedGroups:
-    """Return groups whose members all query a broker, which serves all topics except retry topics
-    in this mode.
+    """Return the groups with all members querying a broker, which serves all topics except retry
+    topics in this mode.
 
-    Brokers divide with the member's own strategy if they know it, otherwise with AVG.
+    Brokers allocate by the member's own strategy if they know it, otherwise by AVG.
 
     Args:
         tables: Rows of whole groups by table, in any order, with any further columns.
@@ -190,7 +192,9 @@ def _of(rows: pa.Table, groups: Iterable[Group]) -> pa.ChunkedArray:
 
 
 def _asking(rows: pa.Table, mask: pa.ChunkedArray) -> pa.Table:
-    """Return the rows with those of the mask asking a broker, by a strategy that brokers know."""
+    """Return the rows, with those in the mask querying a broker, by a strategy that brokers
+    know.
+    """
     strategies = rows["strategy"]
     broker_strategy = pc.is_in(strategies, value_set=pa.array(BROKER_STRATEGIES, pa.string()))
     unknown = pc.and_(mask, pc.and_(pc.is_valid(strategies), pc.invert(broker_strategy)))
@@ -224,7 +228,7 @@ def _topics(
 def _mode_rows(
     rows: pa.Table, topics: Mapping[Group, set[str]], mode: RequestMode
 ) -> Iterator[dict[str, Any]]:
-    """Yield a REQUEST_MODE for each topic, right before the first event of its group."""
+    """Yield a REQUEST_MODE event for each topic, just before the first event of its group."""
     of_groups = rows.filter(pc.is_in(rows["event_type"], value_set=pa.array(events.GROUP_EVENTS)))
     firsts = of_groups.group_by(list(GROUP), use_threads=False).aggregate([("event_ms", "min")])
     for first in firsts.to_pylist():

@@ -1,4 +1,4 @@
-"""Rows of a sweep's passes, derived from ledger rows: pure Arrow, a chunk at a time."""
+"""Rows of a sweep's passes, derived from ledger rows: pure Arrow, one chunk at a time."""
 
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -40,20 +40,20 @@ OF_OWNED = (
     "moved", "voluntary_moves", "minimum_moves", "amplification", "stickiness", "max_queues",
     "min_queues", "peak_ratio",
 )  # fmt: skip
-"""Figures of owned queues: they have no meaning where members share all of the group's queues."""
+"""Figures of owned queues, which are meaningless where members share all of the group's queues."""
 SHARED = {
     "min_clients_per_queue": ("min_clients_per_queue", "min"),
     "max_clients_per_queue": ("max_clients_per_queue", "max"),
     "unreached": ("unreached", "sum"),
 }
-"""For shared topics of an epoch: the column of ``pop_metrics``, and how topics add up."""
+"""For the shared topics of an epoch: the column of ``pop_metrics``, and how topics are combined."""
 
 
 def step_rows(epochs: pa.Table, metrics: pa.Table, shared: pa.Table) -> pa.Table:
-    """Return rows of ``plan_steps`` without the variant's columns and ``counted``, in order.
+    """Return the rows of ``plan_steps``, without the variant's columns and ``counted``, in order.
 
     Args:
-        epochs: the ledger's.
+        epochs: the ledger's epochs.
         metrics: ``group_metrics``.
         shared: ``pop_metrics``.
     """
@@ -71,7 +71,7 @@ def step_rows(epochs: pa.Table, metrics: pa.Table, shared: pa.Table) -> pa.Table
 
 
 def _of_shared_topics(epochs: pa.Table, shared: pa.Table) -> dict[str, pa.ChunkedArray]:
-    """Sum all shared topics of each epoch; null where none has a readable queue."""
+    """Combine all shared topics of each epoch; null where none has a readable queue."""
     shared = shared.filter(pc.greater(shared["queues"], 0))
     grouped = shared.group_by(list(_EPOCH), use_threads=False).aggregate(list(SHARED.values()))
     names = {f"{column}_{how}": name for name, (column, how) in SHARED.items()}
@@ -83,13 +83,13 @@ def _of_shared_topics(epochs: pa.Table, shared: pa.Table) -> dict[str, pa.Chunke
 
 
 def all_shared(steps: Mapping[str, pa.ChunkedArray] | pa.Table) -> pa.ChunkedArray:
-    """Return whether members share all queues that the group has in a step."""
+    """Return whether members share all of the group's queues in a step."""
     popped = pc.fill_null(pc.greater(steps["pop_queues"], 0), False)
     return pc.and_(popped, pc.fill_null(pc.equal(steps["queues"], 0), False))
 
 
 def marked(steps: pa.Table, first_ms: Mapping[str, int]) -> pa.Table:
-    """Return the rows with ``counted``; figures without meaning become null. Rows are in order."""
+    """Return the rows with ``counted``; meaningless figures become null. Rows must be in order."""
     shared = all_shared(steps)
     for name in set(OF_OWNED) & set(steps.column_names):
         values = pc.if_else(shared, pa.scalar(None, steps[name].type), steps[name])
@@ -105,14 +105,14 @@ def marked(steps: pa.Table, first_ms: Mapping[str, int]) -> pa.Table:
 
 
 def start_sums(starts: pa.Table, broadcasting: Container[Group] = ()) -> pa.Table:
-    """Return the messages below the commit that owners start at, and those never read, by group;
-    null where unknown.
+    """Return how many messages below the commit owners start at, and how many are never read, by
+    group; null where unknown.
 
     A broker whose queue lost messages sends an owner back behind the commit (rocketmq.md §5.5). The
-    previous owner had read the messages between the newest commit seen and a hand-over commit.
-    A group has no sums if no observation shows where one of its owners starts: new queues in a
-    scenario would look as if nothing were skipped. Neither has a group that broadcasts: each member
-    reads for itself, so no start makes a message read twice or lost.
+    previous owner had read the messages between the newest observed commit and a hand-over commit.
+    A group has no sums if no observation shows where one of its owners starts; otherwise new queues
+    in a scenario would look as if nothing were skipped. A broadcasting group has none either: each
+    member reads for itself, so no start causes a message to be read twice or lost.
 
     Args:
         starts: rows of ``pull_starts`` of whole groups.
@@ -142,7 +142,9 @@ def start_sums(starts: pa.Table, broadcasting: Container[Group] = ()) -> pa.Tabl
 
 
 def counted(rows: pa.Table, first_ms: Mapping[str, int]) -> pa.Array:
-    """Return whether the change comes after the state before: at or after the first edit."""
+    """Return whether the change is at or after the first edit, and not part of the initial
+    state.
+    """
     clusters = rows["cluster"].combine_chunks().dictionary_encode()
     if isinstance(clusters, pa.ChunkedArray):
         clusters = clusters.combine_chunks()
@@ -164,7 +166,7 @@ def with_shared_figures(
 
     Args:
         steps: Rows of ``plan_steps``; these columns are replaced if present.
-        inputs: Events and settings of their groups.
+        inputs: The events and settings of the groups.
         cannot_pop: As in `PoppedGroups`.
     """
     shared = pc.fill_null(pc.greater(steps["pop_queues"], 0), False)
@@ -182,8 +184,8 @@ def with_shared_figures(
 
 
 def redelivery_of(members: Collection[MemberSettings]) -> tuple[float, float] | None:
-    """Return the fewest and the most seconds until a dead member's messages are delivered again, or
-    None.
+    """Return the minimum and maximum number of seconds until a dead member's messages are
+    redelivered, or None.
     """
     costs: list[Redelivery] = []
     if any(member.rebalance_mode == PROXY_REBALANCE for member in members):
@@ -201,8 +203,8 @@ def _with(rows: pa.Table, name: str, values: pa.Array | pa.ChunkedArray) -> pa.T
     return rows.append_column(name, values)
 
 
-# A strategy costs no copy of the rows: it is the engine's override, and the engine runs on the same
-# rows once per strategy. Under hypothetical strategies each group is replayed instead.
+# A strategy requires no copy of the rows: it is the engine's override, and the engine runs on the
+# same rows once per strategy. Under hypothetical strategies, each group is replayed instead.
 STARTS = "starts"
 """The pass for messages that starts repeat or skip; others are `STEPS` and `OWNERSHIP`."""
 LEDGER_OF = {
@@ -219,17 +221,18 @@ _SUMS = ("rewound_messages", "skipped_messages")
 
 @dataclass(frozen=True)
 class Sweep:
-    """Inputs and options of a sweep over all groups; small enough to be sent to every task.
+    """The inputs and options of a sweep over all groups; small enough to be sent to every task.
 
     Attributes:
         strategies: (number, text) of RocketMQ's; None keeps every member's own.
-        hypothetical: the others.
+        hypothetical: the hypothetical strategies.
         transitions: what is simulated over time.
-        popped: (number, request mode) of those under which groups pop; their `STARTS` are unknown.
+        popped: (number, request mode) of the strategies under which groups pop; their `STARTS` are
+            unknown.
         options: the engine's options; its override is not used.
-        first_ms: by cluster: the first edit of a history. The state before it is the last epoch
-            that began earlier; without an edit it is the first epoch.
-        ownership_of: (cluster, group) whose ownership is wanted; None: of all.
+        first_ms: by cluster, the first edit of a history. The state before it is the last epoch
+            that began earlier; without an edit, it is the first epoch.
+        ownership_of: (cluster, group) pairs whose ownership is wanted; None: all.
     """
 
     strategies: Sequence[tuple[int, str | None]]
@@ -257,7 +260,7 @@ def sweep_of(
         input_names: names of the existing input tables.
         first_ms: as in `Sweep`.
         ownership_of: as in `Sweep`.
-        transitions_of: (cluster, group) that are simulated over time; None: all.
+        transitions_of: (cluster, group) pairs that are simulated over time; None: all.
     """
     retry = options.include_retry_topics
     return Sweep(

@@ -24,16 +24,16 @@ from rebalance_core.planning.variants import EditsByHistory, Variants, scenarios
 
 EVENTS, GROUPS = "cluster_events", "consumer_groups"
 CLUSTER, WARNING = "_cluster", "_warning"
-"""Rows outside of any table: a row per cluster, and parts that an edit could not apply."""
+"""Rows that belong to no table: one per cluster, and parts that an edit could not apply."""
 NO_GROUP = ""
-"""Consumer group of the rows of a cluster itself; no group has an empty name."""
+"""The consumer group in rows of a cluster itself; no group has an empty name."""
 
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """Consecutive rows of a group, or of a cluster itself (None)."""
+    """The consecutive rows of a group, or of a cluster itself (None)."""
 
     first: int
     rows: int
@@ -42,12 +42,13 @@ class _Unit:
 
 
 class HistoryRows:
-    """Rows of a chunk of units in every history.
+    """The rows of a chunk of units in every history.
 
     Args:
-        chunk: Rows of cluster_events and consumer_groups, distinguished by ``_table``, those of a
-            unit together; events of brokers and topics have the group `NO_GROUP`. Every cluster has
-            a row of the table `CLUSTER`: an edit may add events to a cluster without own events.
+        chunk: Rows of cluster_events and consumer_groups, distinguished by ``_table``, with those
+            of each unit adjacent; events of brokers and topics have the group `NO_GROUP`. Every
+            cluster has a row in the table `CLUSTER`, because an edit may add events to a cluster
+            without events.
         edits: The changes of each history.
     """
 
@@ -61,11 +62,11 @@ class HistoryRows:
         """Return the rows of a history, and a row of `WARNING` for each edit that could not be
         applied in full.
 
-        Columns are those of the chunk; a cluster's own rows have no group. ``source`` has the text
-        of a warning.
+        Columns are those of the chunk; a cluster's own rows have no group. ``source`` contains the
+        text of a warning.
 
         Raises:
-            InputRefused: As in `EditsByHistory.edited`.
+            InputRefused: The same cases as in `EditsByHistory.edited`.
         """
         lacking, added = self.changes(history)
         kept = np.ones(self._chunk.num_rows, np.bool_)
@@ -75,9 +76,9 @@ class HistoryRows:
         return pa.concat_tables([_without_no_group(recorded), added])
 
     def changes(self, history: int) -> tuple[list[int], pa.Table]:
-        """Return the difference of a history: positions of rows that it lacks, and its new rows.
+        """Return what a history changes: the positions of rows that it lacks, and its new rows.
 
-        Columns and errors are as in `rows_of`; a row that an edit changes is in both.
+        Columns and errors are as in `rows_of`; a row that an edit changes is in both results.
         """
         lacking: list[int] = []
         added: list[Row] = []
@@ -90,7 +91,7 @@ class HistoryRows:
         return lacking, _without_no_group(pa.Table.from_pylist(added, self._chunk.schema))
 
     def _edited(self, history: int, unit: _Unit) -> tuple[list[int], list[Row]]:
-        """Return positions of the rows that stay, and the new rows."""
+        """Return the positions of the rows that stay, and the new rows."""
         rows = self._recorded.get(unit)
         if rows is None:
             rows = self._chunk.slice(unit.first, unit.rows).to_pylist()
@@ -147,14 +148,15 @@ _EVENT = INPUT_TABLES[EVENTS].arrow_schema()
 
 @dataclass(frozen=True, eq=False)
 class EventFacts(PackedTables):
-    """Facts about all events and settings that a plan's edits depend on, whatever rows are at hand.
+    """The facts about all events and settings on which a plan's edits depend, whichever rows are
+    available.
 
     Attributes:
         ends: cluster and its last event, ``event_ms``.
-        names: cluster, the column (``of``) and each name that events have there, once; ``source``
+        names: cluster, the column (``of``) and each name that events have in it, once; ``source``
             names proxies.
-        set_up: cluster, consumer_group of the rows of consumer_groups, once.
-        shared: The events of brokers and topics, columns of the contract; any order.
+        set_up: cluster and consumer_group of the rows of consumer_groups, each once.
+        shared: The events of brokers and topics, with the contract's columns, in any order.
     """
 
     SCHEMAS: ClassVar = {"ends": _ENDS, "names": _NAMES, "set_up": _SET_UP, "shared": _EVENT}
@@ -166,7 +168,7 @@ class EventFacts(PackedTables):
 
     @classmethod
     def of_tables(cls, tables: Mapping[str, pa.Table]) -> EventFacts:
-        """Collect the facts of all used rows, by table name."""
+        """Collect the facts from all used rows, by table name."""
         parts = (event_facts(name, rows) for name, rows in tables.items())
         return cls.merged(facts for facts in parts if facts is not None)
 
@@ -178,7 +180,7 @@ class EventFacts(PackedTables):
         return cls(_lasts(tables["ends"]), names, set_up, tables["shared"])
 
     def end_ms(self) -> dict[str, int]:
-        """Return the last event of every cluster, epoch ms."""
+        """Return the time of every cluster's last event, epoch ms."""
         columns = (self.ends[name].to_pylist() for name in _ENDS.names)
         return dict(zip(*columns, strict=True))
 
@@ -192,7 +194,7 @@ class EventFacts(PackedTables):
 
 
 def event_facts(table: str, rows: pa.Table) -> EventFacts | None:
-    """Return the facts in used rows of an input table, or None if the table's rows have none."""
+    """Return the facts in the used rows of an input table, or None if there are none."""
     if table == GROUPS:
         return EventFacts.of(set_up=_distinct(rows.select(_SET_UP.names)))
     if table != EVENTS:
@@ -221,7 +223,8 @@ class Lives(PackedTables):
     """The last event of each process in a group, its join or its end.
 
     Attributes:
-        last: Columns of the contract; a process that a single broker missed is still there.
+        last: The rows, with the contract's columns; a process that only a single broker lost is
+            still there.
     """
 
     SCHEMAS: ClassVar = {"last": _LIVES}
@@ -248,7 +251,7 @@ class Lives(PackedTables):
 
 
 def lives(table: str, rows: pa.Table) -> Lives | None:
-    """Return the last events in used rows, or None if the table's rows have none."""
+    """Return the last events in used rows, or None if there are none."""
     if table != EVENTS:
         return None
     ends = (events.CONSUMER_LEAVE, events.CONSUMER_LOST)
@@ -291,18 +294,18 @@ def _distinct(table: pa.Table) -> pa.Table:
     return table.group_by(table.column_names, use_threads=False).aggregate([])
 
 
-# Events of brokers and topics are edited here, by cluster; those of groups where the rows of whole
-# groups are at hand, in any part of the input (`process.plan_histories`).
+# Events of brokers and topics are edited here, by cluster; those of groups are edited where the
+# rows of whole groups are available, in any part of the input (`process.plan_histories`).
 EVENT_KEY = ["cluster", "event_ms", "sequence"]
 
 
 @dataclass(frozen=True, eq=False)
 class ClusterEventChanges(PackedTables):
-    """Changes that a history makes to the events of brokers and topics.
+    """The changes that a history makes to the events of brokers and topics.
 
     Attributes:
         lacking: The keys (`EVENT_KEY`) of rows that it lacks.
-        added: Its new rows, of cluster_events.
+        added: Its new rows of cluster_events.
     """
 
     lacking: pa.Table
@@ -314,10 +317,10 @@ class EditPlan:
     """The edits of all histories, computed once for all clusters and sent to every task.
 
     Attributes:
-        edits: Those of groups.
-        shared: By history, those of brokers and topics.
-        unmatched: Patterns of scenarios that match nothing, in words.
-        warnings: Parts that edits of brokers and topics could not apply, in words.
+        edits: The edits of groups.
+        shared: By history, the edits of brokers and topics.
+        unmatched: Descriptions of scenario patterns that match nothing.
+        warnings: Descriptions of parts that edits of brokers and topics could not apply.
     """
 
     edits: EditsByHistory
@@ -334,19 +337,19 @@ def plan_edits(facts: EventFacts, variants: Variants) -> EditPlan:
     """Edit the events of brokers and topics.
 
     Args:
-        facts: About all events.
-        variants: What is planned.
+        facts: The facts about all events.
+        variants: The variants to plan.
 
     Raises:
-        InputRefused: As in `EditsByHistory.edited`.
-        UsageError: As in `refuse_unknown_names`.
+        InputRefused: The same cases as in `EditsByHistory.edited`.
+        UsageError: The same cases as in `refuse_unknown_names`.
     """
     ends = facts.end_ms()
     queues = {}
     if any(edit.asks_queues for scenario in scenarios_of(variants) for edit in scenario.edits):
         configs = facts.shared.filter(is_type(facts.shared, events.TOPIC_EVENTS))
         queues = queues_in(configs.to_pylist())
-    # without a scenario no name is read
+    # without a scenario, no name is read
     clusters = facts.clusters() if scenarios_of(variants) else {}
     for scenario in scenarios_of(variants):
         refuse_unknown_names(scenario, clusters)
@@ -373,8 +376,8 @@ def interests_in(recorded: Interests, facts: EventFacts, edits: EditPlan) -> Int
 
     Args:
         recorded: The topics in the recorded history.
-        facts: About all events and settings.
-        edits: What histories change.
+        facts: The facts about all events and settings.
+        edits: The changes that histories make.
     """
     all_groups = pa.concat_tables([_all_groups(facts), recorded.groups.select(list(GROUP))])
     groups = all_groups.append_column(
@@ -395,13 +398,13 @@ def interests_in(recorded: Interests, facts: EventFacts, edits: EditPlan) -> Int
 
 
 def _units(shared: pa.Table, clusters: Iterable[str]) -> pa.Table:
-    """Return the rows of each cluster together, as `HistoryRows` needs them."""
+    """Return the rows with those of each cluster adjacent, as `HistoryRows` needs them."""
     place = shared.column_names.index("consumer_group")
     no_group = pa.repeat(NO_GROUP, shared.num_rows)
     units = shared.set_column(place, "consumer_group", no_group)
     units = units.append_column(TABLE, pa.repeat(EVENTS, units.num_rows))
     names = pa.table({"cluster": pa.array(list(clusters), pa.string())})
-    # an edit may add rows to a cluster without own rows
+    # an edit may add rows to a cluster that has none
     for column, value in (("consumer_group", NO_GROUP), (TABLE, CLUSTER)):
         names = names.append_column(column, pa.repeat(value, names.num_rows))
     rows = pa.concat_tables([units, names], promote_options="default")

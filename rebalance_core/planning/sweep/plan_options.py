@@ -1,4 +1,4 @@
-"""Options of a plan besides its variants, its results, and reasons why some figures are not
+"""Options of a plan other than its variants, its results, and reasons why some figures are not
 meaningful.
 """
 
@@ -24,10 +24,10 @@ class SweepOptions:
     """The options of a sweep.
 
     ``group`` is a glob of the selected groups, ``partitions`` as in `simulate`. ``plan_ownership``
-    has the first ``ownership_groups`` groups by name; with ``group`` all selected groups. The same
-    groups are simulated over time, in ``futures`` futures; 0: none is. ``handler_ms``,
+    contains the first ``ownership_groups`` groups by name or, with ``group``, all selected groups.
+    The same groups are simulated over time, in ``futures`` futures; 0 for none. ``handler_ms``,
     ``start_up_ms``, ``rtt_us`` and ``fit`` are as in `timing.options.ClockOptions`.
-    ``plan_holders`` has rows for the first ``holder_futures`` of these.
+    ``plan_holders`` contains rows for the first ``holder_futures`` of these futures.
     """
 
     include_retry_topics: bool = True
@@ -43,7 +43,7 @@ class SweepOptions:
 
     @property
     def clock(self) -> ClockOptions:
-        """The options of simulated time."""
+        """The options for simulations over time."""
         return replace(
             CLOCK,
             handler_ms=self.handler_ms,
@@ -57,7 +57,8 @@ class SweepOptions:
 class PlanConfig(SweepOptions):
     """The options of a plan: those of its sweep, and the tolerance for bad input.
 
-    ``max_queue_nums`` is as in `SimulationOptions`; ``partitions`` None: as many as the rows need.
+    ``max_queue_nums`` is as in `SimulationOptions`; with ``partitions`` None, there are as many as
+    the rows need.
     """
 
     max_queue_nums: int = MAX_QUEUE_NUMS
@@ -76,18 +77,18 @@ def recorded_history(options: PlanConfig) -> SimulationOptions:
 
 @dataclass(frozen=True)
 class PlanResult:
-    """Files that a plan wrote, and its results in short.
+    """The files that a plan wrote, and a summary of its results.
 
     Attributes:
-        tables: Rows and digest of every table written.
-        inputs: The rows read, by table.
+        tables: The rows and digest of every table written.
+        inputs: The number of rows read, by table.
         rejected: How often each issue code occurs in ``rejected``.
-        scenarios: A row for each scenario and strategy, over all groups and seeds.
+        scenarios: One row for each scenario and strategy, over all groups and seeds.
         league: The rows of ``plan_league``.
-        warnings: Patterns of scenarios without a match, and parts that edits could not apply.
+        warnings: Scenario patterns without a match, and parts that edits could not apply.
         expectations: The rows of ``expectations``.
         losses: The rows of ``losses``.
-        variants: What was planned; a scenario with ``each`` has one variant per object.
+        variants: The planned variants; a scenario with ``each`` has one variant per object.
     """
 
     tables: Mapping[str, TableWritten]
@@ -133,15 +134,15 @@ EXTREMES = {
 OF_OWNED = ("moved", "minimum_moves", "amplification", "mean_peak_ratio_before", "mean_peak_ratio",
             "worst_peak_ratio", "skipped_messages",
             "peak_messages_per_second", *TIMED_SUMS, SLOWEST)  # fmt: skip
-"""Figures that have no meaning for a strategy under which groups pop, because they describe groups
+"""Figures that are meaningless for a strategy under which groups pop, because they describe groups
 that cannot pop.
 """
 
 
 def with_ratio(row: dict[str, Any]) -> dict[str, Any]:
-    """Return the row with its amplification in place of ``moved_sound``, its numerator.
+    """Return the row with its amplification in place of the numerator, ``moved_sound``.
 
-    ``shared``: the strategy is one under which groups pop; `OF_OWNED` are None then.
+    With ``shared``, the strategy is one under which groups pop, and `OF_OWNED` are None.
     """
     minimum, moved = row["minimum_moves"], row["moved_sound"]
     rest = {name: value for name, value in row.items() if name != "moved_sound"}
@@ -180,12 +181,12 @@ MOST_REASONS = 3
 def refuse_bad_rates(table: str, issues: Iterable[str], rates: Iterable[float]) -> None:
     """Raise `InputRefused` if a row of ``queue_rates`` is invalid.
 
-    The table has few rows, and a missing rate would go unnoticed.
+    The table has few rows, so a missing rate would otherwise go unnoticed.
 
     Args:
         table: The table's name in the message.
-        issues: The reports of row checks; the first `MOST_REASONS`.
-        rates: Rates that are negative or NaN; the first `MOST_REASONS`.
+        issues: The first `MOST_REASONS` reports from row checks.
+        rates: The first `MOST_REASONS` rates that are negative or NaN.
     """
     reasons = [*issues, *(f"messages_per_second is {rate}; expected 0 or more" for rate in rates)]
     if reasons:

@@ -1,4 +1,4 @@
-"""What restarts of proxies cost the groups behind them, from the rows of the edits."""
+"""The cost of proxy restarts to the groups behind them, from the rows of the edits."""
 
 from collections.abc import Iterator
 
@@ -24,14 +24,14 @@ _COLUMNS = (*GROUP, "event_ms", "sequence", "event_type", "client_id", "source")
 
 
 def proxy_figures(event_rows: pa.Table, scenario: Scenario | None) -> pa.Table:
-    """Return cluster, consumer_group and `PROXY_FIGURES` of groups whose proxies restart.
+    """Return cluster, consumer_group and `PROXY_FIGURES` for groups whose proxies restart.
 
     A client whose proxy restarts twice counts once. The wait is that of the worst stop; null if a
-    client does not come back.
+    client does not return.
 
     Args:
         event_rows: cluster_events of a history under the scenario.
-        scenario: the scenario of the history; None: it has none.
+        scenario: the scenario of the history, or None if it has none.
     """
     killed = {} if scenario is None else dict(_sources(scenario))
     of_edits = pc.is_in(event_rows["source"], value_set=pa.array(list(killed), pa.string()))
@@ -70,7 +70,7 @@ def proxy_figures(event_rows: pa.Table, scenario: Scenario | None) -> pa.Table:
 
 
 def _sources(scenario: Scenario) -> Iterator[tuple[str, bool]]:
-    """Yield the source of each restart's rows, and whether it kills."""
+    """Yield the source of each restart's rows, and whether it kills the proxy."""
     for number, edit in enumerate(scenario.edits):
         if isinstance(edit, RestartProxies):
             yield scenario.source(number), edit.how == KILLED

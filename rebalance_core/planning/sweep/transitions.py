@@ -1,9 +1,9 @@
-"""Costs until a group has settled, step after step: the pass `TRANSITIONS` of a sweep.
+"""Costs until a group has settled, step by step: the pass `TRANSITIONS` of a sweep.
 
-The steps of a plan are simulated over time, in as many futures as wanted. The phases of timers are
-unknown in a history that has not happened, so all of them are random, and edited events happen at
-the millisecond they name. Messages keep arriving at their average rate. A client that two variants
-have in common has the same timers in both: only the change, not chance, makes them differ.
+The steps of a plan are simulated over time, in any number of futures. In a history that has not
+happened, the phases of timers are unknown, so all of them are random, and edited events happen at
+exactly their millisecond. Messages keep arriving at their average rate. A client that two variants
+have in common has the same timers in both, so they differ by the change and not by chance.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -36,12 +36,12 @@ from rebalance_core.timing.timeline_builder import build_timeline
 from rebalance_core.timing.vectorized.checkpoints import Checkpoints
 
 TRANSITIONS = "transitions"
-"""The pass, besides those of `passes`."""
+"""The pass that supplements those in `passes`."""
 HOLDERS = "holders"
 """The rows of the contract's table that accompany it."""
 FUTURES = 20
-"""With this number, sums over a deploy of 24 steps were within 8 % of those with 1,000, mostly
-within 1 % (docs/planning.md).
+"""The number of futures: sums over a deploy of 24 steps were within 8 % of those with 1,000
+futures, mostly within 1 % (docs/planning.md).
 """
 CLOCK = ClockOptions(phases=RANDOM_PHASES, exact_times=True)
 
@@ -50,18 +50,19 @@ GAPS, OVERLAPS, READ_AGAIN = SUMS = (
     "double_queue_seconds",
     "read_again",
 )
-"""Columns of the pass that are added up over counted steps, and over groups."""
+"""Columns of the pass that are summed over counted steps and over groups."""
 SLOWEST = "convergence_ms_p99"
 START_UP, BROKERS = "start_up_ms_p50", "start_up_brokers"
-"""How long ``start()`` takes in half of the futures, and the number of brokers it registers
-with."""
+"""The median duration of ``start()`` over the futures, and the number of brokers that it registers
+with.
+"""
 MOST = (SLOWEST, START_UP, BROKERS)
-"""Columns whose maximum a summary over groups reports."""
+"""Columns of which a summary over groups reports the maximum."""
 FIGURES = {name: pa.float64() for name in SUMS} | {name: pa.int64() for name in MOST}
 """The columns of ``plan_summary`` that the pass makes, with their types."""
 NO_OWNER, READ_AGAIN_BY_SEED, LATE = OF_FUTURES = ("no_owner_s", "read_again_by_seed", "late_s")
-"""Columns with a value for each future: queues x seconds without an owner; messages read again;
-queues x seconds over 1 s behind. Null where a future's value is unknown.
+"""Columns with one value per future: queues x seconds without an owner; messages read again; queues
+x seconds over 1 s behind. Null where a future's value is unknown.
 """
 TRANSITION_SCHEMA = pa.schema(
     [
@@ -74,7 +75,9 @@ TRANSITION_SCHEMA = pa.schema(
 Row = dict[str, Any]
 
 MOST_BYTES = 100_000_000
-"""Once the futures kept for later histories take this much memory, no further groups are kept."""
+"""Once the futures kept for later histories take this much memory, those of further groups are not
+kept.
+"""
 
 
 @dataclass(eq=False)
@@ -82,7 +85,7 @@ class SharedCheckpoints:
     """Checkpoints of futures before the first edits, for as many groups as fit into memory.
 
     Attributes:
-        cuts_us: by cluster: the first edits of the histories of a plan.
+        cuts_us: by cluster, the first edits of a plan's histories.
     """
 
     cuts_us: Mapping[str, Sequence[int]]
@@ -92,7 +95,7 @@ class SharedCheckpoints:
     """The size of all parts but the last."""
 
     def checkpoints_of(self, cluster: str, consumer_group: str) -> Checkpoints | None:
-        """Return the checkpoints of a group; None if there is no room."""
+        """Return the checkpoints of a group, or None if there is no room."""
         key = cluster, consumer_group
         if key not in self._of and self._bytes + self._last.bytes < MOST_BYTES:
             self._bytes += self._last.bytes
@@ -105,10 +108,10 @@ class Transitions:
     """Groups to simulate over time, and how; small enough to be sent to every task.
 
     Attributes:
-        futures: their number for each group; 0 for none.
+        futures: the number for each group; 0 for none.
         groups: (cluster, group) pairs to simulate; None for all.
         holder_futures: the number of futures that yield `HOLDERS`.
-        clock: the assumptions.
+        clock: the assumptions about timers.
     """
 
     futures: int = 0
@@ -135,7 +138,7 @@ class Transitions:
             history: the group's history.
             strategies: (number, text) of RocketMQ's; None keeps every member's own.
             first_ms: by cluster, the first edit; earlier steps do not count.
-            shared: state shared with the other histories of the plan; None: there are none.
+            shared: state shared with the other histories of the plan, or None if there are none.
         """
         first, group = first_ms.get(history.cluster, -1), (history.cluster, history.consumer_group)
         checkpoints = None if shared is None else shared.checkpoints_of(*group)
@@ -156,22 +159,22 @@ def transitions(
     checkpoints: Checkpoints | None = None,
     holder_futures: int = 0,
 ) -> list[tuple[Row, pa.Table]]:
-    """Return the sums of a group over its steps from a time on, in each of its histories: means
-    over futures.
+    """Return a group's sums over its steps from a time on, for each of its histories, as means over
+    futures.
 
-    A queue counts from its drop to its next start, however many steps lie between: those of a
-    deploy overlap. A queue that no client takes does not count: it is ``orphaned_after``. Topics
-    whose queues members share, and retry topics, are left out. Nothing is known about a group whose
-    owners are unknown. Cost: that of the replay, and linear in futures; histories that differ in
-    strategies alone are played at once.
+    A queue counts from its drop to its next start, however many steps lie in between, because the
+    steps of a deploy overlap. A queue that no client takes does not count; it is
+    ``orphaned_after``. Topics whose queues members share, and retry topics, are left out. For a
+    group whose owners are unknown, the sums are unknown. Cost: that of the replay, and linear in
+    futures; histories that differ only in strategies are played together.
 
     Args:
         histories: the group's history, under each strategy.
-        futures: how many; the seeds 0 to futures - 1.
-        first_ms: steps before do not count; -1: all do.
-        clock: the assumptions.
+        futures: the number of futures, with the seeds 0 to futures - 1.
+        first_ms: the time before which steps do not count; -1: all count.
+        clock: the assumptions about timers.
         checkpoints: as in `timing.vectorized.play.play_seeds`.
-        holder_futures: of how many futures the rows of ``holders`` are returned, too.
+        holder_futures: the number of futures for which the rows of ``holders`` are also returned.
     """
     options = PropagationOptions(
         seeds=futures,
@@ -202,14 +205,14 @@ def transitions(
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """What a slice of futures adds to a row.
+    """The contribution of a slice of futures to a row.
 
     Attributes:
         gaps_ms: (futures,) the sums of gaps.
         overlap_ms: the sum of overlaps.
         partial: the counted rows of `Measured.partial`.
-        read_again: of each future of the slice, or None if one is unknown.
-        late_s: likewise.
+        read_again: the messages read again in each future of the slice, or None if one is unknown.
+        late_s: the lateness in each future, or None if one is unknown.
         holders: the counted rows of `HOLDERS`.
     """
 
@@ -222,7 +225,7 @@ class _Part:
 
     @classmethod
     def of(cls, measures: Measured, futures: int, first_ms: int) -> "_Part":
-        """Reduce a slice's measures to the steps from a time on."""
+        """Reduce a slice's measurements to the steps from a time on."""
         return cls(
             *_between(measures, futures, first_ms),
             measures.partial.filter(pc.field("change_ms") >= first_ms),
@@ -259,7 +262,7 @@ def simulated_handovers(history: GroupHistory, futures: int) -> pa.Table:
 
 
 def _between(measures: Measured, futures: int, first_ms: int) -> tuple[Ints, int]:
-    """Return the sum of gaps in each future, and that of overlaps over all futures, ms."""
+    """Return the sum of gaps in each future, and the sum of overlaps over all futures, in ms."""
     gaps_ms, rows = np.zeros(futures, np.int64), measures.handovers
     taken = pc.and_(pc.is_valid(rows["start_ms"]), pc.greater_equal(rows["change_ms"], first_ms))
     counted = rows.append_column("ownerless_ms", pa.array(measures.ownerless_ms)).filter(taken)
@@ -268,7 +271,7 @@ def _between(measures: Measured, futures: int, first_ms: int) -> tuple[Ints, int
 
 
 def _of_futures(measures: Measured, figure: str) -> list[float] | None:
-    """Return a figure of each future, summed over all rollouts, or None if one is unknown."""
+    """Return a figure for each future, summed over all rollouts, or None if one is unknown."""
     of_rollouts = measures.totals[figure].to_pylist()
     if any(None in values for values in of_rollouts):
         return None
@@ -276,7 +279,7 @@ def _of_futures(measures: Measured, figure: str) -> list[float] | None:
 
 
 def _in_succession(slices: Sequence[list[float] | None], futures: int) -> list[float] | None:
-    """Return a figure of all futures from its slices, or None if one is unknown."""
+    """Return a figure for all futures from its slices, or None if one is unknown."""
     values: list[float] = []
     for each in slices:
         if each is None:
@@ -304,7 +307,7 @@ def with_rates_going_on(history: GroupHistory) -> GroupHistory:
 
 
 def _under(history: GroupHistory, strategy: str | None) -> GroupHistory:
-    """Return the history with this strategy for all members, unchanged if it is None."""
+    """Return the history with this strategy for all members, or unchanged if it is None."""
     if strategy is None:
         return history
     return replace(

@@ -1,4 +1,6 @@
-"""Owners in a settled state of a group, the difference of two states, redelivery after a death."""
+"""Owners in a settled state of a group, the difference between two states, and redelivery after a
+client's death.
+"""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -21,18 +23,18 @@ POP_INVISIBLE_S = times.POP_INVISIBLE_MS / times.SECOND_MS
 
 @dataclass(frozen=True, slots=True)
 class Redelivery:
-    """Cost of a client's death: seconds until the messages that it held are redelivered.
+    """The cost of a client's death: seconds until the messages that it held are redelivered.
 
-    A queue that one client owns is read again from the last commit once another client has it. A
-    popped message belongs to no client: it is redelivered when its invisible time is over
-    (rocketmq.md §14). RocketMQ does not guarantee the times: a broker that is busy, or not up,
-    revives later.
+    A queue owned by a single client is read again from the last commit once another client has it.
+    A popped message belongs to no client: it is redelivered when its invisible time has elapsed
+    (rocketmq.md §14). RocketMQ does not guarantee these times: a broker that is busy or down
+    revives messages later.
 
     Attributes:
         from_s: The shortest; the client may have taken its oldest message almost a full invisible
             time earlier.
-        to_s: The last of them.
-        why: In words.
+        to_s: The longest.
+        why: The reason, in words.
     """
 
     from_s: float
@@ -47,14 +49,15 @@ class Redelivery:
 def redelivery_after_death(
     rebalance_mode: str, invisible_time_s: float = POP_INVISIBLE_S
 ) -> Redelivery:
-    """Return when messages that a killed client had popped are redelivered.
+    """Return the times at which messages popped by a killed client are redelivered.
 
-    Behind a proxy the client stays a member until its channel has expired and a scan detects it;
-    until then the proxy renews what it held. Recorded: 119 to 129 s, and messages again after 130
-    to 165 s (rocketmq.md §14). Messages that could no longer be handed to the client come at once.
+    Behind a proxy, the client remains a member until its channel has expired and a scan detects it;
+    until then, the proxy renews the messages that it held. Recorded: 119 to 129 s, and messages
+    again after 130 to 165 s (rocketmq.md §14). Messages that could no longer be handed to the
+    client are redelivered at once.
 
     Args:
-        rebalance_mode: Of the client: PROXY, or a mode that pops from brokers.
+        rebalance_mode: The client's mode: PROXY, or a mode that pops from brokers.
         invisible_time_s: The invisible time of its pops.
 
     >>> str(redelivery_after_death("BROKER")), str(redelivery_after_death("PROXY"))
@@ -93,18 +96,20 @@ class PopFigures:
 
 @dataclass(frozen=True)
 class Allocation:
-    """Settled allocation of a group.
+    """The settled allocation of a group.
 
     Attributes:
-        strategy: What all members use; ``strategy.of_rocketmq`` states whether RocketMQ has it.
-        client_ids: cidAll, an entry per process.
-        owners: Queue -> client ids; () is none. All readable queues of the group's topics, and
-            other queues held (a frozen topic, CONFIG's missing queues), in RocketMQ's order.
+        strategy: The strategy that all members use; ``strategy.of_rocketmq`` states whether
+            RocketMQ has it.
+        client_ids: cidAll, with one entry per process.
+        owners: Queue -> client ids; () is none. Contains all readable queues of the group's topics,
+            and other queues held (in a frozen topic, or CONFIG's missing queues), in RocketMQ's
+            order.
         loads: Client id -> queues that it holds, in Java's order of the members.
         orphaned: Readable queues with no owner.
         shared: Queues held by more than one process.
         frozen_topics: Topics without a readable queue, or whose strategy throws: members keep the
-            queues they hold there, joiners get nothing.
+            queues that they hold there, and new members get none.
         figures: The rows of `group_metrics`; in the state before, everything counts as moved.
         pop: Figures for each topic whose queues members share; these queues are not in ``owners``.
         reach: Client id -> queues of shared topics that it may take messages from.
@@ -131,12 +136,12 @@ class Allocation:
 
     @property
     def peak(self) -> int:
-        """Most queues of a member."""
+        """The maximum number of queues of a member."""
         return max(self.loads.values(), default=0)
 
     @property
     def idle(self) -> tuple[str, ...]:
-        """Members without a queue, owned or shared."""
+        """The members without a queue, owned or shared."""
         alone = (c for c, load in self.loads.items() if load == 0 and c not in self.unknown)
         return tuple(client_id for client_id in alone if not self.reach.get(client_id))
 
@@ -148,8 +153,8 @@ def allocation_of(
 
     Args:
         group: The group.
-        epoch: Its epoch.
-        invisible_time_s: Of the messages that its members pop.
+        epoch: The epoch.
+        invisible_time_s: The invisible time of the messages that its members pop.
     """
     client_ids = group.client_ids
     held = owners_of(epoch.holdings)
@@ -194,7 +199,7 @@ def _unused_modes(group: PlannedGroup, epoch: Epoch) -> tuple[str, ...]:
 def changed_owners(
     before: Allocation, after: Allocation
 ) -> dict[MessageQueue, tuple[tuple[str, ...], tuple[str, ...]]]:
-    """Return queues whose owners differ -> owners before and after, removed queues included."""
+    """Return queues whose owners differ -> owners before and after, including removed queues."""
     both = sort_queues(before.owners.keys() | after.owners.keys())
     pairs = ((queue, before.owners.get(queue, ()), after.owners.get(queue, ())) for queue in both)
     return {queue: (was, now) for queue, was, now in pairs if was != now}

@@ -1,6 +1,7 @@
-"""A planner's change: a value, built by small functions or read from a mapping.
+"""A planner's change: a value built by small functions or read from a mapping.
 
-Changes are joined by ``|`` and happen at one instant: ``add_consumers(5) | lose_broker("b-1")``.
+Changes are joined with ``|`` and happen at the same instant: ``add_consumers(5) |
+lose_broker("b-1")``.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from rebalance_core.planning.what_if.planned_group import (
 
 
 def _count_or_names(value: Any) -> int | tuple[str, ...]:
-    """Read a number, or names."""
+    """Read a number or names."""
     several = isinstance(value, str | list | tuple)
     return table_keys.texts(value) if several else table_keys.whole(0, MOST_CONSUMERS)(value)
 
@@ -44,7 +45,7 @@ def _strategy(name: str, value: Any, mistakes: list[str]) -> Any:
 
 
 def _by_name(name: str, check: Callable[[str, Any, list[str]], Any]) -> table_keys.ValueReader:
-    """Return a reader made from a function that adds whole sentences to a list of mistakes."""
+    """Return a reader made from a function that adds complete sentences to a list of mistakes."""
 
     def read(value: Any) -> Any:
         mistakes: list[str] = []
@@ -58,21 +59,22 @@ def _by_name(name: str, check: Callable[[str, Any, list[str]], Any]) -> table_ke
 
 @dataclass(frozen=True)
 class Change:
-    """Changes at one instant; the defaults change nothing.
+    """Changes at the same instant; the defaults change nothing.
 
     Attributes:
         add_consumers: The number of processes that join; they subscribe to all topics of the group.
-        client_id_template: Their ids, see `new_client_ids`.
-        remove_consumers: The number that leave (the last in Java's order of the ids), or their
-            client ids; each mention of an id removes one process.
+        client_id_template: The template for their ids; see `new_client_ids`.
+        remove_consumers: The number of processes that leave (the last in Java's order of the ids),
+            or their client ids; each mention of an id removes one process.
         lose_broker: Brokers whose queues disappear.
-        queues: Topic -> broker -> number of queues from now on (0: none); other brokers of the
-            topic are unchanged. A topic the group did not have is new, and every member reads it.
-        strategy: What all members use from now on; None: unchanged.
+        queues: Topic -> broker -> number of queues from now on (0: none); the topic's other brokers
+            are unchanged. A topic that the group did not have is new, and every member reads it.
+        strategy: The strategy that all members use from now on; None: unchanged.
         request_modes: Topic -> PULL or POP(share_queue_num=N) from now on.
-        rebalance_mode: Of all members from now on: CLIENT, BROKER or PROXY; None: unchanged.
-        language: Of the clients that join, e.g. GO; None: Java. Without a template their ids have
-            the form that such a client makes.
+        rebalance_mode: The mode of all members from now on: CLIENT, BROKER or PROXY; None:
+            unchanged.
+        language: The language of the clients that join, e.g. GO; None: Java. Without a template,
+            their ids have the form that such a client generates.
     """
 
     add_consumers: int = table_keys.key(table_keys.whole(0, MOST_CONSUMERS), 0)
@@ -101,7 +103,8 @@ class Change:
             object.__setattr__(self, name, value)
 
     def __or__(self, other: Change) -> Change:
-        """Return both changes at one instant: numbers add up, names join, the last value wins.
+        """Return both changes at the same instant: numbers add up, names are joined, and the last
+        value wins.
 
         Raises:
             UsageError: One removes a number of consumers and the other names some.
@@ -155,7 +158,7 @@ def _both(first: int | tuple[str, ...], second: int | tuple[str, ...]) -> int | 
 def add_consumers(
     count: int, client_id_template: str = DEFAULT_TEMPLATE, language: str | None = None
 ) -> Change:
-    """Return a change by which processes join; the template determines how their ids sort.
+    """Return a change in which processes join; the template determines how their ids sort.
 
     >>> str(add_consumers(1, language="GO"))
     '+1 consumer (GO)'
@@ -164,7 +167,7 @@ def add_consumers(
 
 
 def remove_consumers(count_or_ids: int | str | Sequence[str]) -> Change:
-    """Return a change by which processes leave, the last in Java's order or these client ids."""
+    """Return a change in which processes leave: the last in Java's order, or these client ids."""
     return read_change({"remove_consumers": count_or_ids})
 
 
@@ -174,10 +177,11 @@ def lose_broker(*names: str) -> Change:
 
 
 def set_queues(numbers: Mapping[str, Mapping[str, int]], *more: object) -> Change:
-    """Return a change of queue numbers, topic -> broker -> number: scale out or in, or a new topic.
+    """Return a change of queue numbers, topic -> broker -> number, to scale out or in or to add a
+    topic.
 
     Raises:
-        UsageError: The argument is no such mapping, or there is more than one.
+        UsageError: The argument is not such a mapping, or there is more than one.
 
     >>> str(set_queues({"orders": {"broker-b": 0}}))
     'orders: 0 queues on broker-b'
@@ -195,14 +199,14 @@ def set_queues(numbers: Mapping[str, Mapping[str, int]], *more: object) -> Chang
 
 
 def switch_strategy(strategy: Strategy) -> Change:
-    """Return a change by which all members use another strategy."""
+    """Return a change in which all members switch to another strategy."""
     return Change(strategy=strategy)
 
 
 def set_request_mode(topic: str, mode: str, rebalance_mode: str | None = None) -> Change:
     """Return a change of a topic's request mode, e.g. to ``POP(share_queue_num=1)``.
 
-    It counts for members with rebalance_mode BROKER (``clientRebalance=false``), which the argument
+    It applies to members with rebalance_mode BROKER (``clientRebalance=false``), which the argument
     sets for all.
     """
     return Change(request_modes={topic: mode}, rebalance_mode=rebalance_mode)
@@ -214,14 +218,15 @@ EDIT_NAMES = {
     "switch_strategy": "strategy",
     "switch_request_mode": "request_modes",
 }
-"""Scenarios' names for edits that `Change` names differently."""
+"""The names in scenarios of edits that `Change` names differently."""
 
 
 def read_change(change: Change | Mapping[str, Any]) -> Change:
-    """Return the change of a mapping: keys are attributes of `Change` or kinds of scenarios' edits.
+    """Return the change in a mapping, whose keys are attributes of `Change` or kinds of scenario
+    edits.
 
     Raises:
-        UsageError: There are unknown keys (the message lists valid and nearest keys) or invalid
+        UsageError: There are unknown keys (the message lists the valid and nearest ones) or invalid
             values.
 
     >>> str(read_change({"add_consumers": 2, "lose_broker": "broker-a"}))
@@ -239,7 +244,7 @@ def read_change(change: Change | Mapping[str, Any]) -> Change:
         if EDIT_NAMES.get(key) in change
     ]
     keys = {key: _KEYS[EDIT_NAMES.get(key, key)] for key in (*_KEYS, *EDIT_NAMES)}
-    # None keeps the current value, where that is the default
+    # None keeps the current value where that is the default
     stated = {
         key: value
         for key, value in change.items()

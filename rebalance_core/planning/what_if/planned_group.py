@@ -36,7 +36,7 @@ def check_queue_numbers(name: str, numbers: Any, mistakes: list[str]) -> dict[st
     Args:
         name: The mapping's name in messages.
         numbers: Topic -> broker name -> number of queues, 0 or more.
-        mistakes: Receives a sentence per mistake.
+        mistakes: Receives one sentence per mistake.
     """
     example = 'e.g. {"orders": {"broker-a": 8}}'
     if not isinstance(numbers, Mapping) or not numbers:
@@ -69,7 +69,7 @@ def check_queue_numbers(name: str, numbers: Any, mistakes: list[str]) -> dict[st
 def queues_of_numbers(
     name: str, numbers: Any, mistakes: list[str]
 ) -> dict[str, tuple[MessageQueue, ...]]:
-    """Return each topic's queues 0 to n - 1 of each broker, in RocketMQ's order.
+    """Return each topic's queues 0 to n - 1 on each broker, in RocketMQ's order.
 
     >>> [str(q.queue_id) + q.broker_name
     ...  for q in queues_of_numbers("queues", {"T": {"b": 1, "a": 2}}, [])["T"]]
@@ -96,7 +96,7 @@ def read_request_modes(name: str, modes: Any, mistakes: list[str]) -> dict[str, 
     Args:
         name: The mapping's name in messages.
         modes: Topic -> its mode.
-        mistakes: Receives a sentence per mistake.
+        mistakes: Receives one sentence per mistake.
     """
     if not isinstance(modes, Mapping):
         mistakes.append(
@@ -125,7 +125,7 @@ read_rebalance_mode = one_of(*REBALANCE_MODES)
 def check_topics(
     modes: Mapping[str, RequestMode], topics: Iterable[str], mistakes: list[str]
 ) -> None:
-    """Add a mistake for every topic with a mode that the group does not have."""
+    """Add a mistake for every topic that has a mode but is not in the group."""
     topics = list(topics)
     for topic in modes:
         if topic not in topics:
@@ -138,12 +138,12 @@ def check_topics(
 Members: TypeAlias = "Iterable[str] | Mapping[str, Iterable[str]]"
 Queues: TypeAlias = "Iterable[MessageQueue] | Mapping[str, Mapping[str, int]]"
 Strategy: TypeAlias = Any
-"""A string, a strategy of RocketMQ or of plans, or an object from
+"""A string, a RocketMQ or planning strategy, or an object from
 `rebalance_core.register_strategy`.
 """
 
 Process: TypeAlias = tuple[str, frozenset[str]]
-"""Client id and the topics that it subscribes to."""
+"""A client id and the topics that it subscribes to."""
 
 
 @dataclass(frozen=True)
@@ -154,13 +154,14 @@ class PlannedGroup:
         processes: One entry per process, in Java's order of the ids; a repeated id is a second
             process with that id.
         queues: Topic -> its readable queues in RocketMQ's order; a topic may have none.
-        strategy: What all members use.
+        strategy: The strategy that all members use.
         message_model: CLUSTERING or BROADCASTING.
-        topics: What the group reads; with no member left, what its last members read.
-        request_modes: Of its topics; PULL where none is stated.
-        rebalance_mode: Of all members: CLIENT, BROKER or PROXY.
-        ordered: The listener is orderly.
-        languages: Of clients by id; missing ids count as Java.
+        topics: The topics that the group reads or, without members, those that its last members
+            read.
+        request_modes: The modes of its topics; PULL where none is stated.
+        rebalance_mode: The mode of all members: CLIENT, BROKER or PROXY.
+        ordered: Whether the listener is orderly.
+        languages: The clients' languages by id; missing ids count as Java.
     """
 
     processes: tuple[Process, ...]
@@ -175,11 +176,11 @@ class PlannedGroup:
 
     @property
     def client_ids(self) -> tuple[str, ...]:
-        """cidAll: an entry per process."""
+        """cidAll: one entry per process."""
         return tuple(client_id for client_id, _ in self.processes)
 
     def view(self) -> GroupView:
-        """Return what its members see when they rebalance; there are no retry topics."""
+        """Return what its members see when they rebalance, without retry topics."""
         settings = GroupSettings(
             message_model=self.message_model,
             rebalance_mode=self.rebalance_mode,
@@ -219,7 +220,7 @@ class PlannedGroup:
         return members
 
     def mixed(self) -> MixedGroup | None:
-        """Return the members that divide by themselves, if their clients differ in language."""
+        """Return the members that allocate by themselves, if their clients differ in language."""
         languages = {self.languages.get(client_id, JAVA) for client_id in self.client_ids}
         divides = self.message_model == CLUSTERING and self.rebalance_mode == CLIENT_REBALANCE
         if len(languages) < 2 or not divides or not self.strategy.of_rocketmq:
@@ -245,18 +246,18 @@ def read_group(
     ordered: bool = False,
     languages: Mapping[str, str] | None = None,
 ) -> PlannedGroup | None:
-    """Return the group that the arguments state, or None with the reasons in ``mistakes``.
+    """Return the group that the arguments describe, or None with the reasons in ``mistakes``.
 
     Args:
-        members: Client ids (they subscribe to every topic), or client id -> its topics.
+        members: Client ids (which subscribe to every topic), or client id -> its topics.
         queues: Queues, or topic -> broker name -> number of queues.
         strategy: A text or an object.
         message_model: CLUSTERING or BROADCASTING.
-        mistakes: Receives a sentence per mistake.
+        mistakes: Receives one sentence per mistake.
         request_modes: Topic -> PULL or POP(share_queue_num=N).
         rebalance_mode: CLIENT, BROKER or PROXY.
-        ordered: The listener is orderly.
-        languages: Of clients by id.
+        ordered: Whether the listener is orderly.
+        languages: The clients' languages by id.
     """
     earlier = len(mistakes)
     of_topic = _read_queues(queues, mistakes)
@@ -367,7 +368,7 @@ def _read_languages(
 def read_topics(
     client_id: str, subscribed: Any, routed: Iterable[str], mistakes: list[str]
 ) -> frozenset[str]:
-    """Return the topics that a member subscribes to; each must be known."""
+    """Return the topics to which a member subscribes; each must be known."""
     if isinstance(subscribed, str) or not isinstance(subscribed, Iterable):
         mistakes.append(
             f"members: {client_id!r} subscribes to {subscribed!r}: expected a list of topics"
@@ -384,6 +385,6 @@ def read_topics(
 
 
 def refuse(mistakes: list[str]) -> None:
-    """Raise `UsageError` with every mistake, if there is any."""
+    """Raise `UsageError` with every mistake, if there are any."""
     if mistakes:
         raise UsageError("\n".join(mistakes))

@@ -57,10 +57,11 @@ _Queues = dict[str, tuple[MessageQueue, ...]]
 def apply_change(
     group: PlannedGroup, change: Change, joining: Sequence[str] | None = None
 ) -> PlannedGroup:
-    """Return the group after the whole change at once; ``joining``: ids instead of invented ones.
+    """Return the group after the whole change at once; ``joining`` replaces invented ids.
 
-    Consumers leave, topics are created (all members read a new topic), brokers are lost, consumers
-    join and read all topics of the group. New ids also differ from those of members that leave.
+    Consumers leave, topics are created (all members read a new topic), brokers are lost, and
+    consumers join and read all of the group's topics. New ids also differ from those of members
+    that leave.
 
     Raises:
         UsageError: Client ids, brokers or numbers do not fit the group; the message lists all.
@@ -95,7 +96,9 @@ def apply_change(
 
 
 def _queues(group: PlannedGroup, change: Change, mistakes: list[str]) -> _Queues:
-    """Return scaled, new and lost queues; a topic without queues keeps its entry."""
+    """Return the queues after scaling, additions and losses; a topic without queues keeps its
+    entry.
+    """
     queues: _Queues = dict(group.queues)
     for topic, numbers in change.queues.items():
         untouched = [q for q in queues.get(topic, ()) if q.broker_name not in numbers]
@@ -135,7 +138,7 @@ def _without(group: PlannedGroup, change: Change, mistakes: list[str]) -> list[P
 
 
 SEEDS = 20
-"""Number of other id sets, besides its own, over which a what-if gives a range."""
+"""The number of id sets, in addition to its own, over which a what-if gives a range."""
 MOST_CELLS_DRAWN = 100_000
 """A group with more queues x processes gets no range: each set of ids requires a pass of all
 members.
@@ -144,14 +147,14 @@ members.
 
 @dataclass(frozen=True, repr=False)
 class WhatIf:
-    """A group before and after a change; ``str()`` is a readable table.
+    """A group before and after a change; ``str()`` returns a readable table.
 
     Attributes:
-        change: What was asked.
-        before: Today.
-        after: Once every member has seen the change.
-        with_ids: The number of queues that move if the joining consumers have these ids; None if
-            unknown.
+        change: The change that was requested.
+        before: The current state.
+        after: The state once every member has seen the change.
+        with_ids: Returns the number of queues that move if the joining consumers have these ids, or
+            None if unknown.
     """
 
     change: Change
@@ -161,7 +164,8 @@ class WhatIf:
 
     @cached_property
     def moves_range(self) -> tuple[int, int] | None:
-        """Fewest and most moves over `SEEDS` sets of ids of the joining consumers.
+        """The minimum and maximum number of moves over `SEEDS` sets of ids for the joining
+        consumers.
 
         The ids of processes that do not run yet are invented, and their position among the others
         determines what a strategy moves. None: no process joins, the ids are the caller's own, or
@@ -182,28 +186,28 @@ class WhatIf:
     def movement(self) -> Movement:
         """The step's movement over all topics; ``after.figures.topics`` has it by topic.
 
-        Look at its ``caveat`` before you use ``minimum_moves`` or ``amplification``.
+        Check its ``caveat`` before using ``minimum_moves`` or ``amplification``.
         """
         return self.after.figures.group
 
     @property
     def moves(self) -> int:
-        """Queues that get another owner, new queues included."""
+        """The number of queues that get another owner, including new queues."""
         return self.movement.moved
 
     @property
     def minimum(self) -> int | None:
-        """Fewest that any balanced result must move."""
+        """The minimum number that any balanced result must move."""
         return self.movement.minimum_moves
 
     @property
     def amplification(self) -> float | None:
-        """Moves / minimum; None at 0 and where there is no minimum."""
+        """Moves / minimum; None if the minimum is 0 or does not exist."""
         return self.movement.amplification
 
     @property
     def moved(self) -> dict[MessageQueue, tuple[tuple[str, ...], tuple[str, ...]]]:
-        """Queues whose owners differ -> owners before and after, removed queues included."""
+        """Queues whose owners differ -> owners before and after, including removed queues."""
         return changed_owners(self.before, self.after)
 
     def __str__(self) -> str:
@@ -223,7 +227,7 @@ class WhatIf:
         return f"<WhatIf {self.change}: {moves} queues move, peak {self.after.peak}>"
 
     def to_pandas(self) -> Any:
-        """Return a pandas frame: each queue with its owners before and after, and if they
+        """Return a pandas frame: each queue with its owners before and after, and whether they
         differ.
         """
         import pyarrow as pa  # most callers print the result
@@ -258,31 +262,35 @@ def what_if(
     ordered: bool = False,
     languages: Mapping[str, str] | None = None,
 ) -> WhatIf:
-    """Compute what a change would do to a group, by the replay's own pass. No JVM, no Spark.
+    """Compute the effect of a change on a group, using the replay's own pass, without a JVM or
+    Spark.
 
     Both states are settled: every member sees the same, current view. Retry topics are left out.
     Hypothetical strategies get the same lists as RocketMQ's own, so a member that does not
-    subscribe to a topic counts under them, too, and its share has no owner.
+    subscribe to a topic also counts under them, and its share has no owner.
 
     Args:
-        members: Client ids (an id twice is two processes; all subscribe to every topic), or client
-            id -> the topics it subscribes to. Topics without subscribers are not the group's.
+        members: Client ids (a repeated id means two processes; all subscribe to every topic), or
+            client id -> the topics that it subscribes to. Topics without subscribers do not belong
+            to the group.
         queues: Readable queues, or topic -> broker name -> number of queues.
         strategy: A text (`planning_strategy`) or an object.
         change: A `Change`, or a mapping with its attributes as keys.
         message_model: CLUSTERING or BROADCASTING.
-        request_modes: Topic -> ``PULL`` or ``POP(share_queue_num=N)``, the mode by which brokers
-            serve it to members that ask them; retry topics are always pulled.
-        rebalance_mode: Of all members: CLIENT (they divide), BROKER (they ask a broker:
-            ``clientRebalance=false``, only valid with AVG and AVG_BY_CIRCLE), or PROXY (gRPC).
+        request_modes: Topic -> ``PULL`` or ``POP(share_queue_num=N)``, the mode in which brokers
+            serve it to members that query them; retry topics are always pulled.
+        rebalance_mode: The mode of all members: CLIENT (they allocate), BROKER (they query a
+            broker: ``clientRebalance=false``, only valid with AVG and AVG_BY_CIRCLE), or PROXY
+            (gRPC).
         invisible_time_s: Seconds for which a popped message is invisible to other clients.
-        ordered: The listener is orderly, or FIFO behind a proxy. Orderly members never ask a
-            broker, so POP has no effect on them; behind a proxy every client reaches every queue.
-        languages: Of clients by id, e.g. GO: each divides by the rules of its own. Missing ids
-            count as Java.
+        ordered: Whether the listener is orderly, or FIFO behind a proxy. Orderly members never
+            query a broker, so POP has no effect on them; behind a proxy, every client reaches every
+            queue.
+        languages: The clients' languages by id, e.g. GO: each allocates by the rules of its own
+            language. Missing ids count as Java.
 
     Raises:
-        UsageError: The input is invalid; the message has a line for each mistake.
+        UsageError: The input is invalid; the message has one line per mistake.
 
     >>> result = what_if(["10.0.0.1@1#1", "10.0.0.2@1#1"], {"orders": {"broker-a": 8}}, "AVG",
     ...                  {"add_consumers": 1})
@@ -372,8 +380,8 @@ def _settled(group: PlannedGroup, before: Settled, *, initial: bool) -> Epoch:
 def _of_client(
     strategy: PlanningStrategy, allocation: AllocationStrategy, member: Member
 ) -> AllocationStrategy:
-    """Return the group's strategy in the form of the member's client; hypothetical strategies have
-    a single form.
+    """Return the group's strategy in the member's client's form; hypothetical strategies have only
+    one form.
     """
     text = str(strategy)
     divides_by = own_strategy(member.profile, text) if strategy.of_rocketmq else text

@@ -1,4 +1,4 @@
-"""A what-if as text: figures before and after, then the changes, queue by queue."""
+"""A what-if analysis as text: figures before and after, then the changes, queue by queue."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -10,10 +10,10 @@ from rebalance_core.planning.what_if.allocation import Allocation, PopFigures, c
 from rebalance_core.protocol.mixed_group import MixedGroup
 
 MOST_ROWS = 20
-"""Rows of consumers and of queues; further rows are counted."""
+"""The maximum number of rows of consumers and of queues; further rows are counted."""
 
 MOST_ALIKE = 2
-"""Number of topics shown if topics differ only in their names; the others are counted."""
+"""The number of topics shown if topics differ only in their names; the others are counted."""
 
 NO_OWNER, GONE, NEW, SHARED = "(no owner)", "(gone)", "(new)", "(shared)"
 NO_MEANING = "n/a"
@@ -30,11 +30,12 @@ def what_if_table(
     """Return the table: ASCII except for names, with aligned columns.
 
     Args:
-        change: What was asked, in words.
-        before: Today.
-        after: Once every member has seen the change.
-        lost_brokers: Names of brokers that the change removes.
-        moves_range: Fewest and most moves over other ids of the joining consumers.
+        change: The requested change, in words.
+        before: The current state.
+        after: The state once every member has seen the change.
+        lost_brokers: The names of brokers that the change removes.
+        moves_range: The minimum and maximum number of moves over other ids for the joining
+            consumers.
     """
     of_owners = [_by_topic(after.figures), _caveats(after.figures), _over_ids(moves_range)]
     parts = [
@@ -85,7 +86,7 @@ def _figures(before: Allocation, after: Allocation) -> Iterable[tuple[str, str, 
 
 
 def _all_shared(before: Allocation, after: Allocation) -> bool:
-    """Return True if members share every queue, so that figures of owners have no meaning."""
+    """Return True if members share every queue, so that figures about owners are meaningless."""
     return bool(before.pop and after.pop) and not (before.owners or after.owners)
 
 
@@ -150,7 +151,7 @@ def _caveats(figures: StepMovement) -> str:
 
 
 def _languages(group: MixedGroup | None) -> str:
-    """Return whether clients of different languages divide identically, and otherwise their
+    """Return whether clients in different languages allocate identically, and otherwise their
     strategies.
     """
     if group is None:
@@ -171,7 +172,7 @@ def _languages(group: MixedGroup | None) -> str:
 
 
 def _sharing(before: Allocation, after: Allocation) -> str:
-    """Return the shared topics before and after, what a death costs, and modes without effect."""
+    """Return the shared topics before and after, the cost of a death, and modes without effect."""
     rows: list[tuple[str, str, str]] = []
     popped = dict.fromkeys((*before.pop, *after.pop))
     for (was, now), some, more in _alike(
@@ -269,7 +270,9 @@ def _names(names: Iterable[str]) -> str:
 
 
 def _meaningful(row: Movement, figure: float | None) -> str:
-    """Return a figure of movement against the minimum; `_caveats` explains a missing figure."""
+    """Return a figure that compares movement with the minimum; `_caveats` explains a missing
+    figure.
+    """
     return _number(figure) if row.caveat is None else NO_MEANING
 
 
