@@ -1,4 +1,4 @@
-"""Assigns every input row to the groups that it concerns, as row numbers by group."""
+"""Assigns every input row to the groups that it concerns, as row numbers per group."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from rebalance_core.model.queue import RETRY_TOPIC_PREFIX
 
 GROUP = ("cluster", "consumer_group")
 ROWS_PER_CHUNK = 20_000
-"""How many input rows are processed at once; their arrays fit into the cache, and groups stay
-whole.
+"""The number of input rows that are processed at once; their arrays fit into the cache, and groups
+stay whole.
 """
 
 
@@ -69,7 +69,7 @@ def group_starts(table: pa.Table) -> np.ndarray:
 
 
 def joining(rows: pa.Table, others: pa.Table, how: str = "left semi") -> pa.Table:
-    """Return the rows that a semi or anti join with ``others`` on its columns keeps, in order."""
+    """Return, in order, the rows that a semi or anti join with ``others`` on its columns keeps."""
     keys = others.column_names
     numbers = pa.array(np.arange(rows.num_rows))
     numbered = rows.select(keys).append_column("_row", numbers)
@@ -120,8 +120,8 @@ def topics_of_groups(tables: Mapping[str, pa.Table]) -> pa.Table:
 # Assignment of every input row to the groups it concerns, as row numbers by group.
 #
 # Consumer events, request modes and commits name their group. A topic event or a queue's offsets
-# concern all groups that subscribe to the topic at some time; a broker event concerns those with a
-# topic that is configured on the broker at some time.
+# concern all groups that ever subscribe to the topic; a broker event concerns those with a topic
+# that is ever configured on the broker.
 @dataclass(frozen=True, eq=False)
 class GroupedRows:
     """The rows of all tables by group; a row appears once for each group that it concerns.
@@ -131,7 +131,7 @@ class GroupedRows:
         groups: Name of each group, sorted by cluster and name.
         tables: The rows.
         rows: Row numbers by table, contiguous for each group and in the order of groups.
-        first: Where the rows of each group begin, by table, and the end; shape (groups + 1,).
+        first: Where each group's rows begin, by table, followed by the end; shape (groups + 1,).
     """
 
     clusters: pa.StringArray
@@ -144,7 +144,7 @@ class GroupedRows:
         return len(self.groups)
 
     def with_events_since(self, begin_ms: int) -> GroupedRows:
-        """Return the groups that an event at or after this moment concerns."""
+        """Return the groups concerned by an event at or after this moment."""
         late = pc.greater_equal(self.tables[EVENTS]["event_ms"], begin_ms).to_numpy()
         before = np.concatenate([[0], np.cumsum(late[self.rows[EVENTS]])])
         first = self.first[EVENTS]
@@ -186,10 +186,11 @@ class GroupedRows:
 
 
 def without_quiet_groups(tables: Mapping[str, pa.Table], begin_ms: int) -> Mapping[str, pa.Table]:
-    """Return the tables without rows of groups that no event at or after this moment concerns.
+    """Return the tables without the rows of groups that are not concerned by any event at or after
+    this moment.
 
-    A cheap step before `fan_out` of a state in which few groups change: it finds nothing to leave
-    out if a late event is of a topic or a broker, as these concern groups that they do not name.
+    A cheap step before `fan_out` for a state in which few groups change. It leaves out nothing if a
+    late event is about a topic or broker, since such events concern groups that they do not name.
 
     Args:
         tables: As for `fan_out`.
@@ -238,10 +239,10 @@ def fan_out(tables: Mapping[str, pa.Table], group_pattern: str | None = None) ->
 
 
 class OffsetsByTopic:
-    """Rows of queue_offsets by topic, of which a set of groups gets those of its topics, each row
-    once.
+    """Rows of queue_offsets by topic, from which a set of groups gets those for its topics, each
+    row once.
 
-    Rows by group would be copied for each group that reads a topic.
+    Rows keyed by group would be copied for each group that reads a topic.
 
     Args:
         rows: The used rows of queue_offsets.
@@ -256,7 +257,7 @@ class OffsetsByTopic:
         self._first = pointers(np.bincount(code, minlength=len(self._places)))
 
     def of(self, tables: Mapping[str, pa.Table]) -> pa.Table:
-        """Return the rows, without group names, of the topics that tables of whole groups name."""
+        """Return the rows, without group names, for the topics named in tables of whole groups."""
         wanted = pc.unique(_flat(named_topics(tables)))
         number = pc.index_in(wanted, self._places).drop_null()
         number = np.sort(np.asarray(number).astype(np.int64))
@@ -375,7 +376,7 @@ class _Keys:
         return of_type
 
     def topic_codes(self, names: pa.StringArray) -> Ints:
-        """Return the codes of topics, -1 for a topic that no table names."""
+        """Return the codes of topics; -1 for a topic that no table names."""
         codes: Ints = pc.fill_null(pc.index_in(names, self._topics), -1).to_numpy()
         return codes.astype(np.int64)
 
@@ -394,7 +395,7 @@ class _Keys:
         Args:
             column: The column's name.
             tables: The tables that have it; a missing table has no rows.
-            lists: Further names, in lists; their codes are keyed by table name and ``[]``.
+            lists: Additional names, in lists; their codes are keyed by table name and ``[]``.
         """
         arrays = {
             name: _flat(self._tables[name][column]) for name in tables if name in self._tables
@@ -405,9 +406,7 @@ class _Keys:
 
 
 def _group_topics(tables: Mapping[str, pa.Table], keys: _Keys) -> _Interests:
-    """Return each group's interest in every (cluster, topic) to which it subscribes at some
-    time.
-    """
+    """Return each group's interest in every (cluster, topic) to which it ever subscribes."""
     subscribing = keys.is_type(events.CONSUMER_JOIN, events.SUBSCRIBE)
     group = np.where(subscribing, keys.group(EVENTS), -1)
     lists = _flat(tables[EVENTS]["subscriptions"])
@@ -424,7 +423,7 @@ def _group_topics(tables: Mapping[str, pa.Table], keys: _Keys) -> _Interests:
 
 
 def _listed(lists: pa.ListArray, codes: Ints, group: Ints) -> tuple[Ints, Ints]:
-    """Return the topic codes in the lists of rows with a group, and the group of each code."""
+    """Return the topic codes in the lists of rows that have a group, and the group of each code."""
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
     of = np.repeat(group, lengths)
     return codes[of >= 0], of[of >= 0]
@@ -443,7 +442,7 @@ def _with_retry_topics(topics: _Interests, keys: _Keys) -> _Interests:
 
 
 def _event_rows(rows: pa.Table, keys: _Keys, topics: _Interests) -> Pairs:
-    """Return (row, group) for events: the group's own, and those of its topics and their
+    """Return (row, group) for events: the group's own, and those about its topics and their
     brokers.
     """
     of_group, of_topic = keys.is_type(*events.GROUP_EVENTS), keys.is_type(*events.TOPIC_EVENTS)

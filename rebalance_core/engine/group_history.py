@@ -51,7 +51,7 @@ def strategy_for(key: StrategyKey) -> AllocationStrategy:
 def history_of(
     tables: Mapping[str, pa.Table], options: EngineOptions | None = None
 ) -> GroupHistory:
-    """Return the history of the group whose rows these are.
+    """Return the history of the group to which the rows belong.
 
     Args:
         tables: the rows of one group, by table.

@@ -34,7 +34,7 @@ from rebalance_core.model.queue import RETRY_TOPIC_PREFIX
 EPOCHS, OWNERSHIP, DIFFS, PULL_STARTS = "epochs", "ownership", "diffs", "pull_starts"
 QUEUE_OF_CLIENT = ("topic", "broker_name", "queue_id", "client_id")
 CHANGE = ("earliest_ms", "latest_ms", "other_client_id", "kind", "cause")
-"""Columns of ``diffs`` that cannot be derived from an ownership interval."""
+"""The columns of ``diffs`` that cannot be derived from an ownership interval."""
 HISTORY = ("events", "settings")
 """The last columns of a step's rows: what happened to the group, and its settings."""
 EVENT_COLUMNS = INPUT_TABLES[EVENTS].column_names
@@ -42,7 +42,7 @@ SETTING_COLUMNS = INPUT_TABLES[GROUPS].column_names
 
 
 def struct_of(table: Table, names: Sequence[str]) -> pa.StructType:
-    """Return columns of a table as a struct of nullable fields."""
+    """Return the columns of a table as a struct of nullable fields."""
     return pa.struct([(name, table.arrow_schema().field(name).type) for name in names])
 
 
@@ -53,14 +53,14 @@ _ADDED = {"begins": _CHANGE, "ends": _CHANGE, "events": pa.list_(_EVENT), "setti
 
 
 def step_schema(name: str) -> pa.Schema:
-    """Return the columns of a step: those of the ledger's table, and those for the next step."""
+    """Return the columns of a step: those of the ledger table, and those for the next step."""
     table = LEDGER_TABLES[name]
     fields = [(column, table.arrow_schema().field(column).type) for column in table.column_names]
     return pa.schema([*fields, *((added, _ADDED[added]) for added in added_columns(name))])
 
 
 def added_columns(name: str) -> tuple[str, ...]:
-    """Return the columns of a step that the ledger's table lacks."""
+    """Return the columns of a step that the ledger table lacks."""
     of_holdings = ("begins", "ends") if name == OWNERSHIP else ()
     return of_holdings + (HISTORY if name != PULL_STARTS else ())
 
@@ -72,8 +72,8 @@ Addressed = Iterator[tuple[str, str | None, str, pa.Table]]
 
 
 def addressed(name: str, rows: pa.Table) -> Addressed:
-    """Yield the rows of an input table or of ``diffs`` with the group or the cluster that they
-    concern, and the topics that groups read.
+    """Yield the rows of an input table or of ``diffs`` with the group or cluster that they concern,
+    and the topics that groups read.
     """
     of_cluster: dict[str, pa.Table] = {}
     own, topics = rows, None
@@ -154,7 +154,7 @@ def _for_groups(
 
 
 def epochs_of(events: pa.Table, settings: pa.Table) -> pa.Table:
-    """Return the epochs of a group, each with the events that belong to it.
+    """Return a group's epochs, each with the events that belong to it.
 
     Args:
         events: Used rows of ``cluster_events`` that concern the group, possibly among others.
@@ -185,7 +185,7 @@ def ownership_of(epochs: pa.Table) -> pa.Table:
 
     Args:
         epochs: ``cluster``, ``consumer_group``, ``epoch`` and `HISTORY` of `epochs_of` for all
-            epochs from the first on, in any order.
+            epochs, starting with the first, in any order.
 
     Returns:
         Rows with the `step_schema` of ``ownership``. ``begins`` is null unless an ADD begins the
@@ -224,13 +224,13 @@ def ownership_of(epochs: pa.Table) -> pa.Table:
 
 
 def starts_of(diffs: pa.Table, offsets: pa.Table | None, commits: pa.Table | None) -> pa.Table:
-    """Return the start offsets of the new owners in changes of a group.
+    """Return the start offsets of the new owners in a group's changes.
 
     Args:
         diffs: Changes with the columns of ``diffs`` and `HISTORY`, as `ownership_of` returns them;
             not all changes are needed.
-        offsets: Rows of ``queue_offsets`` for the group's topics; None without that table.
-        commits: The group's rows of ``committed_offsets``; None without that table.
+        offsets: Rows of ``queue_offsets`` for the group's topics; None if there is no such table.
+        commits: The group's rows of ``committed_offsets``; None if there is no such table.
 
     Raises:
         InputRefused: The row that carries the group's history is missing.
@@ -257,7 +257,7 @@ def starts_of(diffs: pa.Table, offsets: pa.Table | None, commits: pa.Table | Non
 
 
 def unknown_members_of(events: pa.Table, settings: pa.Table) -> pa.Table:
-    """Return the rows of ``rejected`` for events of a group that name no existing member; the
+    """Return the rows of ``rejected`` for a group's events that name no existing member; the
     arguments are those of `epochs_of`.
     """
     return _rows(_grouped({EVENTS: events, GROUPS: settings}), (REJECTED,))[REJECTED]

@@ -74,7 +74,7 @@ class HistoriesOfSharedInstances:
         return {name: number for number, name in enumerate(names)}
 
     def history(self, group: Group) -> GroupHistory:
-        """Return the history of a group, built again at each call."""
+        """Return the history of a group, which is rebuilt at each call."""
         sharing_groups = (
             sharing_group
             for sharing_group in self.sharing_groups.get(group, ())
@@ -96,7 +96,7 @@ class Prepared:
     """Groups, or a part of one group, prepared for the kernels.
 
     Attributes:
-        part: Which of their queues to compute.
+        part: The part of their queues to compute.
         groups: The input of the kernels.
         rows: Rows that do not come from the kernels, by table; `REPLAYED` has groups and reasons.
     """
@@ -117,8 +117,8 @@ def prepare_tables(
     Args:
         tables: The rows of the groups, by table.
         options: See `EngineOptions`.
-        wanted: The tables to compute by the replay.
-        part: Which of their queues to compute.
+        wanted: The tables that the replay computes.
+        part: The part of their queues to compute.
     """
     wanted = tuple(wanted)
     prepared = prepare_groups(read_encoded_groups(tables, options, strategy_for))
@@ -141,9 +141,7 @@ def prepare_tables(
 
 
 def _of_part(rows: pa.RecordBatch, part: Part) -> pa.RecordBatch:
-    """Return the rows about queues of a part, whose task does not have the commits of other
-    queues.
-    """
+    """Return the rows about the queues in a part; its task lacks the commits of other queues."""
     turn = turns_of(rows["topic"], rows["broker_name"])
     queue_id = rows["queue_id"].to_numpy().astype(np.int64)
     return rows.filter(pa.array(part_of(turn, queue_id, part.parts, part.block) == part.number))
@@ -211,13 +209,13 @@ LedgerRows = Iterator[tuple[str, pa.RecordBatch]]
 """Batches of rows, each with the name of its table."""
 
 BY_QUEUE = ("ownership", "diffs", "pull_starts", "pop_starts")
-"""Tables with a row per queue; each part of a giant group yields its own rows."""
+"""Tables with one row per queue; each part of a giant group yields its own rows."""
 MOST_KEPT_CELLS = 1 << 21
-"""With more cells than this, owners are recomputed for each table, because at 8 bytes or more per
-cell they would not fit into memory beside the rows.
+"""With more cells than this, owners are recomputed for each table because, at 8 or more bytes per
+cell, they would not fit into memory alongside the rows.
 """
 CELLS_PER_CHANGE = 8
-"""The memory of a row of `OwnerChanges` in cells of 8 bytes (58 bytes, rounded up)."""
+"""The memory used by a row of `OwnerChanges`, in cells of 8 bytes (58 bytes, rounded up)."""
 REFERENCE_REASON = "REFERENCE"
 
 
@@ -242,9 +240,9 @@ def rows_of(
     Args:
         made: prepared groups, with the replay's rows of every ledger table. Rows without a queue
             come with the first part of a group.
-        wanted: the tables to compute by the kernels.
-        names_encoded: whether rows of the kernels have encoded names, as `kernels.ledger`
-            describes; rows of the replay never do.
+        wanted: the tables that the kernels compute.
+        names_encoded: whether rows from the kernels have encoded names, as `kernels.ledger`
+            describes; rows from the replay never do.
     """
     kept = _CachedHoldings if len(wanted) > 1 else Holdings
     part, prepared = made.part, made.groups
@@ -284,8 +282,8 @@ def reference_pass(
 
 
 class _CachedHoldings(Holdings):
-    """`Holdings` that keep their pieces and changes for the next table unless there are too many
-    of them.
+    """`Holdings` that keep their pieces and changes for the next table, unless there are too
+    many.
     """
 
     def __init__(self, prepared: PreparedGroups, part: Part) -> None:
@@ -294,11 +292,11 @@ class _CachedHoldings(Holdings):
         self._changed = _Kept[tuple[Piece, OwnerChanges]](MOST_KEPT_CELLS)
 
     def pieces(self) -> Iterator[Piece]:
-        """Yield the pieces, as `Holdings.pieces`."""
+        """Yield the pieces, as `Holdings.pieces` does."""
         return self._pieces.all(super().pieces, lambda piece: len(piece.cells))
 
     def changed_pieces(self) -> Iterator[tuple[Piece, OwnerChanges]]:
-        """Yield the pieces and changes, as `Holdings.changed_pieces`."""
+        """Yield the pieces and changes, as `Holdings.changed_pieces` does."""
         return self._changed.all(super().changed_pieces, _size)
 
 
@@ -308,10 +306,10 @@ def _size(changed: tuple[Piece, OwnerChanges]) -> int:
 
 
 class _Kept(Generic[MadeT]):
-    """What an iteration makes, kept for the next one if it is small enough.
+    """The results of an iteration, kept for the next one if they are small enough.
 
     Args:
-        most: The greatest sum of sizes to keep.
+        most: The maximum total size to keep.
     """
 
     def __init__(self, most: int) -> None:
@@ -321,7 +319,7 @@ class _Kept(Generic[MadeT]):
     def all(
         self, make: Callable[[], Iterator[MadeT]], size: Callable[[MadeT], int]
     ) -> Iterator[MadeT]:
-        """Yield what was kept, or else what ``make`` yields."""
+        """Yield the kept results or, without any, those of ``make``."""
         if self._kept is not None:
             yield from self._kept
             return
@@ -341,7 +339,7 @@ class _Kept(Generic[MadeT]):
 # The rows of a ledger that overlap [from_ms, to_ms) and begin after the opening state; metrics
 # follow their epochs.
 _OF_EPOCHS = ("group_metrics", "pop_metrics")
-"""Tables whose rows follow their epoch."""
+"""Tables whose rows follow those of their epoch."""
 _WITHOUT_TIMES = "queue_states"
 """The table whose intervals have epochs but no times."""
 _EPOCH = (*GROUP, "epoch")
@@ -350,13 +348,13 @@ _EPOCH = (*GROUP, "epoch")
 def within(
     rows: LedgerRows, options: SimulationOptions, state_end_ms: int | None = None
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Yield the rows of a `ledger_pass` that lie in the time range, in their order.
+    """Yield the rows of a `ledger_pass` that lie in the time range, in order.
 
     Args:
         rows: rows in which the epochs of a group precede its metrics.
-        options: ``from_ms`` and ``to_ms`` are the range; None is unbounded.
-        state_end_ms: the end of the opening state, which already has the rows that begin before it;
-            None without an opening state.
+        options: ``from_ms`` and ``to_ms`` give the range; None means unbounded.
+        state_end_ms: the end of the opening state, which already contains the rows that begin
+            before it; None without an opening state.
     """
     if options.from_ms is None and options.to_ms is None and state_end_ms is None:
         yield from rows
@@ -447,7 +445,7 @@ def bucket_pass(
     progress: Callable[[int, int], object] | None = None,
     wanted: Sequence[str] = tuple(LEDGER_TABLES),
 ) -> LedgerRows:
-    """Yield the rows of ledger tables for a bucket, some groups at a time.
+    """Yield the rows of ledger tables for a bucket, a few groups at a time.
 
     Args:
         tables: The rows that `routing.Routing.split` assigned to the bucket; a table without rows
@@ -456,8 +454,8 @@ def bucket_pass(
         engine: See `EngineOptions`.
         options: The simulation's options.
         names_encoded: See `rows_of`; suits a `TableWriter`.
-        state_end_ms: As in `within`; groups without a later event have no later row.
-        progress: Called with the numbers of finished groups and of all groups.
+        state_end_ms: As in `within`; groups without a later event have no later rows.
+        progress: Called with the number of finished groups and the total number of groups.
         wanted: The tables, in the contract's order; they must include ``epochs`` if times are
             bounded.
     """

@@ -1,4 +1,4 @@
-"""Options of a simulation, and a forecast of whether it would accept the rows of its input."""
+"""Options of a simulation, and a forecast of whether it would accept its input rows."""
 
 import re
 from collections.abc import Callable, Container, Mapping, Sequence
@@ -25,13 +25,13 @@ ENGINES = (VECTORIZED, REFERENCE)
 class SimulationOptions:
     """Options of a simulation.
 
-    ``strategy`` replaces the strategies of all groups and members; it is a string or a custom
-    object, of which only the text is kept (`rebalance_core.register_strategy`). ``group`` is a glob
+    ``strategy`` replaces the strategies of all groups and members; it is a string, or a custom
+    object of which only the text is kept (`rebalance_core.register_strategy`). ``group`` is a glob
     (``*``, ``?``) of the selected groups. Rows entirely outside [from_ms, to_ms) are left out of
-    the output but not of the history. ``tables`` are the ledger tables to compute, None for all;
+    the output, but not of the history. ``tables`` are the ledger tables to compute, None for all;
     ``rejected`` is always included. ``partitions`` is the number of tasks on Spark; None for as
-    many as the rows need. The last two, like the settings of the command, are for `simulate` of
-    Python; a job has its `LedgerConfig`.
+    many as the rows need. The last two, like the command's settings, are for `simulate` in Python;
+    a job has its `LedgerConfig`.
     """
 
     engine: str = VECTORIZED
@@ -55,7 +55,7 @@ class SimulationOptions:
 
     @property
     def bad_rows(self) -> BadRowLimits:
-        """Return how many bad rows the input may have."""
+        """Return the limits on bad rows in the input."""
         return BadRowLimits(self.on_bad_rows, self.max_bad_share)
 
 
@@ -102,7 +102,7 @@ def engine_options(
 
 
 def group_pattern(options: SimulationOptions) -> str | None:
-    """Return the SQL LIKE pattern of the selected groups, or None for all."""
+    """Return the SQL LIKE pattern for the selected groups, or None for all."""
     return None if options.group is None else like_pattern(options.group)
 
 
@@ -118,7 +118,7 @@ def like_pattern(glob: str) -> str:
 
 
 def matches(glob: str, name: str) -> bool:
-    """Return whether a name matches a glob with ``*`` and ``?``, as `like_pattern` reads it.
+    """Return whether a name matches a glob with ``*`` and ``?``, as `like_pattern` interprets it.
 
     >>> matches("GID_*", "GID_pay"), matches("g[1]", "g1")
     (True, False)
@@ -129,7 +129,7 @@ def matches(glob: str, name: str) -> bool:
 
 
 WORST_GROUPS = 5
-"""How many groups a summary lists by default."""
+"""The default number of groups that a summary lists."""
 
 
 @dataclass(frozen=True)
@@ -150,9 +150,9 @@ class RowForecast:
     """The predicted outcome of a run's row checks.
 
     Attributes:
-        counts: Numbers of rows and bad rows of each input table; without a refusal, bad rows
+        counts: The numbers of rows and bad rows in each input table; without a refusal, bad rows
             include those that the replay rejects.
-        complaints: What is wrong with the rows.
+        complaints: The faults of the rows.
         refusal: The error that the run would raise; None if it would continue.
     """
 

@@ -33,20 +33,23 @@ from rebalance_core.timing.vectorized.reference_only import REGULAR
 SEEDS = 1_000
 """The default number of futures, of which ten lie beyond p99."""
 HANDOVER_SEEDS = 10
-"""How many futures have rows of their own, a hundredth of the rows of 1,000 futures."""
+"""The default number of futures with rows of their own, a hundredth of the rows of 1,000
+futures.
+"""
 
 
 @dataclass(frozen=True)
 class PropagationOptions:
-    """Options of simulated time.
+    """Options for simulations over time.
 
     Attributes:
         seeds: The number of futures.
-        first_seed: The seed of the first future; the others follow by number.
-        handover_seeds: The number of futures, from the first, with rows in ``handovers``.
-        holder_seeds: How many futures, from the first on, have rows in ``holders``.
+        first_seed: The seed of the first future; the others are numbered consecutively.
+        handover_seeds: The number of futures, starting with the first, that have rows in
+            ``handovers``.
+        holder_seeds: The number of futures, starting with the first, that have rows in ``holders``.
         group: A glob (``*``, ``?``) for the selected groups; None for all.
-        max_queue_nums: The most queues that a topic may have on a broker.
+        max_queue_nums: The maximum number of queues that a topic may have on a broker.
         from_ms: Totals cover changes at or after this; None for all.
         to_ms: Totals cover changes before this; None for all.
         clock: The assumptions about timers, notices, name servers and handlers.
@@ -79,11 +82,13 @@ class PropagationOptions:
 
 
 PIECE_STEPS = 500_000
-"""Changes x members x seeds per piece, which take some seconds."""
+"""Changes x members x seeds per piece, which takes a few seconds."""
 STEPS_ONE_BY_ONE = 30
-"""Relative cost of a step in futures that are played one by one."""
+"""The relative cost of a step in futures that are played one by one."""
 SLICE_ROWS = 1_000_000
-"""Estimated rows of an ownership log that are measured at once; 200 MB with all arrays."""
+"""The estimated number of rows of an ownership log that are measured at once; 200 MB with all
+arrays.
+"""
 
 
 NO_EXTENT = Extent(0, 0, 0)
@@ -91,20 +96,20 @@ NO_EXTENT = Extent(0, 0, 0)
 
 @dataclass(frozen=True)
 class Survey:
-    """How much simulation a group needs.
+    """The amount of simulation that a group needs.
 
     Attributes:
         cluster: Its cluster.
         consumer_group: Its name.
-        changes: Number of simulated changes; 0 if all queues are shared or a member's subscriptions
-            are unknown.
-        steps: Sum over the changes of the number of members at that time.
+        changes: The number of simulated changes; 0 if all queues are shared or a member's
+            subscriptions are unknown.
+        steps: The sum, over the changes, of the number of members at that time.
         shared_topics: Topics left out because members share their queues.
-        broadcasts: Whether it broadcasts, so that no queue is handed over.
+        broadcasts: Whether it broadcasts, in which case no queue is handed over.
         unknown: Whether a member's subscriptions are unknown.
         reason: Why its futures are played one by one; `REGULAR` if they are played together.
         extent: The sizes that determine its costs.
-        start_up: How long a ``start()`` takes; None without members.
+        start_up: How long ``start()`` takes; None without members.
         rejected: Rows of ``rejected`` for events that name a process that does not exist.
     """
 
@@ -166,7 +171,7 @@ def played(
     timeline: GroupTimeline | None = None,
     checkpoints: Checkpoints | None = None,
 ) -> Iterator[Measured]:
-    """Yield the measures of some futures of a group, played a slice of seeds at a time.
+    """Yield the measurements of some futures of a group, played one slice of seeds at a time.
 
     Args:
         history: The group's history.
@@ -189,9 +194,9 @@ def played_timelines(
     seeds: range,
     checkpoints: Checkpoints | None = None,
 ) -> Iterator[tuple[int, Measured]]:
-    """Yield (index, measures) of some futures of a group's histories and their timelines, as
-    `played` does for one; histories that differ in strategies alone are played at once. No history
-    is `is_unknown`.
+    """Yield (index, measurements) of some futures of a group's histories and their timelines, as
+    `played` does for one; histories that differ only in strategies are played together. No history
+    may be `is_unknown`.
     """
     simulated = [
         number
@@ -222,7 +227,7 @@ def played_timelines(
 
 
 def rejected_rows(surveys: Iterable[Survey]) -> pa.Table:
-    """Return the rows of ``rejected`` of some groups."""
+    """Return the rows of ``rejected`` for some groups."""
     rows = [row for survey in surveys for row in survey.rejected]
     return pa.Table.from_pylist(rows, REJECTED.arrow_schema())
 
@@ -243,7 +248,7 @@ def _members(timeline: GroupTimeline) -> np.ndarray:
 SLOWEST = 10
 """Maximum number of changes that a summary lists."""
 DIGITS = 3
-"""Decimal places of sums of seconds, which runtimes add in different orders."""
+"""The number of decimal places in sums of seconds, which runtimes add in different orders."""
 SUMMARY_COLUMNS = (
     "cluster",
     "consumer_group",
@@ -310,7 +315,7 @@ def slowness(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def survey_facts(surveys: Iterable[Survey]) -> dict[str, Any]:
-    """Return the amount of simulation and what is left out, over all groups."""
+    """Return the amount of simulation, and what is left out, over all groups."""
     all_surveys = list(surveys)
     reasons = Counter(survey.reason for survey in all_surveys if survey.reason != REGULAR)
     return {
@@ -325,8 +330,8 @@ def survey_facts(surveys: Iterable[Survey]) -> dict[str, Any]:
 
 
 def start_up_facts(surveys: Sequence[Survey]) -> dict[str, Any]:
-    """Return ``start_up`` of the group with the most brokers, and ``extrapolated``: the sizes that
-    exceed the measured range in some group, each with its largest value.
+    """Return ``start_up`` for the group with the most brokers, and ``extrapolated``: the sizes that
+    exceed the measured range in any group, each with its maximum.
     """
     starts = [(survey.start_up, survey) for survey in surveys if survey.start_up is not None]
     slowest = max(

@@ -1,4 +1,4 @@
-"""The groups that the replay took, as rows beside those of the ledger."""
+"""The groups processed by the replay, as rows alongside those of the ledger."""
 
 from rebalance_core.contracts.table import Table, columns
 

@@ -1,4 +1,6 @@
-"""Finds the topics that an input's groups read, and routes rows to tasks, dividing giant groups."""
+"""Finds the topics that an input's groups read, and routes rows to tasks, splitting giant
+groups.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +34,8 @@ from rebalance_core.model import events
 from rebalance_core.model.errors import InputRefused, did_you_mean
 from rebalance_core.model.queue import RETRY_TOPIC_PREFIX
 
-# The topics and brokers of an input's groups, as small tables that decide which rows concern which
-# group. They are computed for each part of the input and then merged.
+# The topics and brokers of an input's groups, as small tables that determine which rows concern
+# which group. They are computed for each part of the input and then merged.
 _NAMES = pa.string()
 _GROUP = [(name, _NAMES) for name in GROUP]
 _HOST = pa.schema([("cluster", _NAMES), ("topic", _NAMES), ("broker_name", _NAMES)])
@@ -51,13 +53,13 @@ class Interests(PackedTables):
     Attributes:
         groups: cluster, consumer_group and the number of consumer events, for groups that have any.
         joins: cluster, consumer_group and the number of joins among these.
-        topics: distinct cluster, consumer_group and topic to which it subscribes at some time.
-        queues: cluster, topic, broker_name and the largest number of queues configured there.
+        topics: distinct cluster, consumer_group and topic to which the group ever subscribes.
+        queues: cluster, topic, broker_name and the maximum number of queues configured there.
         seen: distinct cluster, topic and broker_name in end offsets of queues.
         brokers: distinct cluster and broker_name in TOPIC_CONFIG or BROKER_UP.
         about: distinct cluster and broker_name in any other event.
-        commits: cluster, consumer_group and its number of rows in committed_offsets.
-        observations: cluster, topic and its number of rows in queue_offsets.
+        commits: cluster, consumer_group and the number of their rows in committed_offsets.
+        observations: cluster, topic and the number of their rows in queue_offsets.
     """
 
     SCHEMAS: ClassVar = {
@@ -100,7 +102,7 @@ class Interests(PackedTables):
 
 
 def interests_of(table: str, rows: pa.Table) -> Interests | None:
-    """Return the interests that used rows of an input table name, or None if it names none."""
+    """Return the interests named in used rows of an input table, or None if there are none."""
     if table == EVENTS:
         return _of_events(rows)
     if table == GROUPS:
@@ -125,7 +127,7 @@ def refuse_no_group(wanted: str | None, interests: Interests | None) -> None:
     """Raise `InputRefused` unless a selected group has consumer events and its topics are known.
 
     Args:
-        wanted: a glob of group names; None for all groups, even if there is none.
+        wanted: a glob for group names; None for all groups, even if there are none.
         interests: the interests of the whole input.
     """
     _refuse_no_match(wanted, interests, " with consumer events")
@@ -136,12 +138,12 @@ def refuse_no_group(wanted: str | None, interests: Interests | None) -> None:
 def refuse_no_consumer(
     interests: Interests | None, complaints: Callable[[], Sequence[Complaint]]
 ) -> None:
-    """Raise `InputRefused` if there is no consumer event, since a simulation would find nothing and
-    succeed.
+    """Raise `InputRefused` if there is no consumer event, since a simulation would succeed without
+    finding anything.
 
     Args:
         interests: the interests of the whole input.
-        complaints: returns what a refusal ends with; called only for a refusal.
+        complaints: returns the end of a refusal's message; called only for a refusal.
     """
     if not len((interests or Interests.of()).groups):
         lines = complaint_lines(complaints())
@@ -154,18 +156,18 @@ _BEGINNING = (
     "pass the earlier run that covers it (--state RUN) or the whole history (--from and --to "
     "leave rows out of the output)"
 )
-"""How to supply the missing beginning of a history."""
+"""Advice on how to supply the missing beginning of a history."""
 LEAST_STRAYS = 2
-"""From this many on, events without a member are systematic; a single event may be an error in the
-log.
+"""The number of events without a member from which they are systematic; a single event may be an
+error in the log.
 """
 
 
 def refuse_no_member(wanted: str | None, interests: Interests | None, rejected: Rejections) -> None:
     """Raise `InputRefused` if events concern members that never joined, as in a truncated history.
 
-    This is the case if no consumer event concerns an existing member, or if most events that need a
-    member lack its join and are not just a few strays among many joins.
+    This is the case if no consumer event concerns an existing member, or if most events that
+    require a member lack its join and are more than a few strays among many joins.
 
     Args:
         wanted: as in `refuse_no_group`.
@@ -224,8 +226,8 @@ def _refuse_unconfigured(wanted: str | None, interests: Interests) -> None:
     """Raise `InputRefused` if subscribed topics are never configured, which means that the
     beginning is missing.
 
-    Members may subscribe to a topic that does not exist. But a topic whose queues have end offsets
-    does exist, and more than half of the subscribed topics cannot be missing by mistake.
+    Members may subscribe to a topic that does not exist, but a topic whose queues have end offsets
+    does exist, and it is implausible that more than half of the subscribed topics do not.
     """
     names = interests.groups["consumer_group"].to_pylist()
     groups = {
@@ -259,7 +261,7 @@ def _refuse_unconfigured(wanted: str | None, interests: Interests) -> None:
 
 
 def refuse_unnamed_group(wanted: str | None, interests: Interests | None) -> None:
-    """Call `refuse_no_group` for a run that judges every group named in any row.
+    """Call `refuse_no_group` for a run that assesses every group named in any row.
 
     Args:
         wanted: as in `refuse_no_group`.
@@ -290,7 +292,7 @@ def interests_of_named(table: str, rows: pa.Table) -> Interests | None:
 
     Args:
         table: the name of the table.
-        rows: its used rows. For a table whose rows name no group, the result is None.
+        rows: its used rows. If a table's rows name no group, the result is None.
     """
     if "consumer_group" not in rows.column_names:
         return None
@@ -333,7 +335,7 @@ def _of_events(rows: pa.Table) -> Interests:
 
 
 def _aggregated(table: pa.Table, column: str, function: str) -> pa.Table:
-    """Return a row for each key, with the sum or the maximum of a column."""
+    """Return one row per key, with the sum or the maximum of a column."""
     keys = [name for name in table.column_names if name != column]
     made = table.group_by(keys, use_threads=False).aggregate([(column, function)])
     return made.select([*keys, f"{column}_{function}"]).rename_columns(table.column_names)
@@ -343,21 +345,22 @@ def _distinct(table: pa.Table) -> pa.Table:
     return table.group_by(table.column_names, use_threads=False).aggregate([])
 
 
-# Routing: every group goes into one bucket as a whole, a giant group into several.
+# Routing: every group goes into one bucket as a whole, except that a giant group goes into several.
 #
 # A group's weight approximates the cost of its pass: its cells (queues x consumer events), and the
 # rows of offsets and commits of its queues. Groups are distributed in turn by descending weight,
 # which balances the buckets even if groups are skewed. A row that concerns groups in several
-# buckets goes to each of them once, but a row of a single queue goes only to the part of a divided
-# group that has the queue. Inside a bucket, `fan_out` assigns it to groups.
+# buckets goes to each of them once, but a row about a single queue goes only to the part of a
+# divided group that has the queue. Within a bucket, `fan_out` assigns it to groups.
 GIANT_CELLS = 1 << 26
 """Groups with more cells than this are divided, so that a unit takes seconds rather than
 minutes.
 """
 
 CELLS_OF_ROW = 1 << 8
-"""A row of offsets or commits counts as this many cells; a unit has at most a quarter of a million
-rows."""
+"""The number of cells that a row of offsets or commits counts as; a unit has at most a quarter of a
+million rows.
+"""
 
 UNDIVIDED = 1 << 62
 """More cells than any group has, which disables division."""
@@ -369,7 +372,7 @@ class Lookup:
 
     Attributes:
         keys: The distinct keys.
-        first: Where the buckets of each key begin, and the end; shape (keys + 1,).
+        first: Where each key's buckets begin, followed by the end; shape (keys + 1,).
         buckets: The distinct buckets of each key, contiguous.
     """
 
@@ -404,7 +407,7 @@ class DividedGroups:
     """Groups divided into parts, each of which gets the rows of its own queues.
 
     Attributes:
-        groups: The number of a divided group by its key.
+        groups: The number of each divided group, by its key.
         topics: The numbers of the divided groups that read a topic, by its key.
         parts: The number of parts of each group.
         block: The block size of each group; see `kernels.queue_parts.Part`.
@@ -423,7 +426,7 @@ class DividedGroups:
         """Return (row number, bucket) for the part that has each row's queue.
 
         Args:
-            rows: Rows of a table with one row per queue.
+            rows: The rows of a table with one row per queue.
             number: Numbers of rows.
             group: The number of a divided group that each row concerns.
         """
@@ -446,11 +449,11 @@ class Routing:
         topics: The buckets of each cluster and topic.
         brokers: The buckets of each cluster and broker.
         giants: For each bucket, the parts of divided groups that it computes, by cluster and group.
-        guests: For each bucket, groups whose rows it gets only because of other groups
+        guests: For each bucket, the groups whose rows it gets only because of other groups
             (`groups_sharing_with`).
         whole_groups: Like ``groups``, without groups divided by queue.
         whole_topics: Like ``topics``, but only for these groups.
-        divided: The groups divided by queue; None if there are none, or if parts are not shares of
+        divided: The groups divided by queue; None if there are none or if parts are not shares of
             queues.
         units: The number of groups and parts of divided groups.
     """
@@ -470,7 +473,7 @@ class Routing:
     def split(self, table: str, rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
         """Yield each bucket with the used rows of an input table that belong to it."""
         number, bucket = self._buckets(table, rows)
-        # The text of a row is only wanted for an event that names an unknown member.
+        # The text of a row is needed only for an event that names an unknown member.
         yield from by_bucket(rows if table == EVENTS else without_text(rows), bucket, number)
 
     def _buckets(self, table: str, rows: pa.Table) -> tuple[Ints, Ints]:
@@ -494,7 +497,7 @@ class Routing:
         return row, bucket
 
     def _of_queues(self, table: str, rows: pa.Table) -> tuple[Ints, Ints]:
-        """Return `_buckets` for a table with a row per queue."""
+        """Return `_buckets` for a table with one row per queue."""
         name = "topic" if table == OFFSETS else "consumer_group"
         keys = _keys(self.clusters, rows, name)
         divided = self.divided
@@ -505,7 +508,8 @@ class Routing:
         of_part = divided.rows_of(rows, *parts.rows_of(keys))
         pairs = (whole.rows_of(keys), of_part)
         row, bucket = (np.concatenate(column) for column in zip(*pairs, strict=True))
-        # a bucket that has a whole group and a part of another gets a row of both only once
+        # a bucket with one whole group and a part of another gets a row that concerns both only
+        # once
         return distinct_pairs(row, bucket)
 
 
@@ -519,14 +523,14 @@ def routing_of(
     as_one: bool = False,
     by_queue: bool = False,
 ) -> Routing:
-    """Assign the groups to buckets with about equal work.
+    """Assign the groups to buckets of about equal work.
 
     Args:
         interests: The interests of all rows.
-        buckets: The number of buckets; if there are fewer units, the rest stay empty.
+        buckets: The number of buckets; if there are fewer units, the rest remain empty.
         group_pattern: SQL LIKE pattern for the selected groups; None for all.
-        giant_cells: The most cells of a unit.
-        sharing_groups: For each group, others whose rows also go to its buckets.
+        giant_cells: The maximum number of cells in a unit.
+        sharing_groups: For each group, the other groups whose rows also go to its buckets.
         as_one: Whether a group and all groups that share its instances form one unit;
             ``giant_cells`` must then be `UNDIVIDED`.
         by_queue: Whether a part is a share of a group's queues that gets only their rows of offsets
@@ -629,8 +633,8 @@ def _names_of(groups: pa.Table) -> list[Group]:
 
 
 def _first_of_unit(groups: pa.Table, sharing_groups: Mapping[Group, Sequence[Group]]) -> Ints:
-    """Return, for each group, the number of the first group that is connected with it through
-    shared instances.
+    """Return, for each group, the number of the first group connected to it through shared
+    instances.
     """
     names = _names_of(groups)
     numbers = {name: number for number, name in enumerate(names)}
@@ -655,8 +659,8 @@ def _sharing_groups(
     bucket: Ints,
     sharing_groups: Mapping[Group, Sequence[Group]],
 ) -> tuple[Ints, Ints]:
-    """Return (group, bucket) pairs in which the bucket computes another group that shares
-    instances.
+    """Return (group, bucket) pairs whose bucket computes another group that shares instances with
+    the group.
     """
     nothing = np.empty(0, np.int64)
     if not sharing_groups:
@@ -712,7 +716,7 @@ def _cells(
     of_group: Ints,
     topics: pa.StringArray,
 ) -> tuple[Ints, Ints]:
-    """Return the cells of each group (consumer events x queues + 1), and its largest number of
+    """Return each group's number of cells (consumer events x queues + 1) and its maximum number of
     queues.
 
     The latter counts the queues of one topic on one broker.
@@ -740,7 +744,7 @@ def _rows(
     of_group: Ints,
     topics: pa.StringArray,
 ) -> Ints:
-    """Return how many rows of offsets and commits concern each group's queues."""
+    """Return the number of rows of offsets and commits that concern each group's queues."""
     commits, observations = interests.commits, interests.observations
     place = pc.index_in(
         _keys(clusters, groups, "consumer_group"), _keys(clusters, commits, "consumer_group")

@@ -25,7 +25,7 @@ def groups_sharing_with(joins: pa.Table) -> dict[Group, tuple[Group, ...]]:
     """Return, by (cluster, group), the other groups that its processes also joined, sorted.
 
     Args:
-        joins: from `joins_of`; parts of an input may repeat rows.
+        joins: from `joins_of`; rows may be repeated across parts of an input.
     """
     sizes = joins.group_by(INSTANCE, use_threads=False).aggregate(
         [("consumer_group", "count_distinct")]
@@ -42,7 +42,9 @@ def groups_sharing_with(joins: pa.Table) -> dict[Group, tuple[Group, ...]]:
 def groups_sharing_in(
     instances: Iterable[tuple[str, Iterable[str]]],
 ) -> dict[Group, tuple[Group, ...]]:
-    """Return `groups_sharing_with`, given (cluster, groups) of each client instance."""
+    """Return the result of `groups_sharing_with`, given (cluster, groups) for each client
+    instance.
+    """
     sharing: dict[Group, set[Group]] = {}
     for cluster, names in instances:
         for group_name, other in permutations(set(names), 2):

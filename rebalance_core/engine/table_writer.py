@@ -1,4 +1,4 @@
-"""Writes tables, counts their rows for the summary, and reads them again."""
+"""Writes tables, counts their rows for the summary, and reads them back."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from rebalance_core.storage.place import Location, Place, place_of
 GroupName = tuple[str, str]
 _STATE = ("status", "queues", "orphaned", "shared")
 MOVED_BY, FAILED_BY = "group_metrics", "pull_starts"
-"""The tables that show how many queues moved, and which starts failed."""
+"""The tables that show how many queues moved and which starts failed."""
 
 
 class _GroupState(TypedDict):
@@ -52,7 +52,7 @@ class GroupTotals(_GroupState):
 
 
 class LedgerTotals(TypedDict):
-    """Totals over all groups, and the worst groups; None for figures of tables that were not
+    """Totals over all groups, and the worst groups; None for figures from tables that were not
     made.
     """
 
@@ -68,7 +68,9 @@ class LedgerTotals(TypedDict):
 
 
 class LedgerFacts:
-    """The figures of the summary and the groups in trouble; each batch of rows has whole groups."""
+    """The figures of the summary and the groups in trouble; each batch of rows contains whole
+    groups.
+    """
 
     def __init__(self) -> None:
         self._groups: dict[GroupName, _GroupState] = {}
@@ -188,7 +190,7 @@ _CODEC = "zstd"
 
 
 class TableWriter:
-    """Writes the rows of a contract table with all columns in order; a context manager.
+    """Writes the rows of a contract table, with all columns in order; a context manager.
 
     Args:
         folder: The parent of the table's own folder.
@@ -196,7 +198,7 @@ class TableWriter:
 
     Raises:
         OutputExists: The table's folder already exists.
-        UsageError: This process cannot reach the place.
+        UsageError: This process cannot reach the location.
     """
 
     def __init__(self, folder: Location, table: str) -> None:
@@ -210,7 +212,7 @@ class TableWriter:
         self._writer = self._opened()
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Add rows; in tables of `CODED`, names may be encoded."""
+        """Add rows; in tables listed in `CODED`, names may be encoded."""
         if not rows.num_rows:
             return
         self._waiting.append(_with_coded_names(self._schema, rows))
@@ -221,7 +223,7 @@ class TableWriter:
     def close(self) -> None:
         """Write the remaining rows and complete the file.
 
-        The file is always closed; an open file would be completed in a store when it is
+        The file is always closed; otherwise, a file in an object store would be completed when
         garbage-collected.
         """
         try:
@@ -271,7 +273,7 @@ def _coded_columns(schema: pa.Schema) -> list[str] | bool:
     """Return the text columns, whose values a file encodes, or True (all) if some columns are
     nested.
 
-    Numbers, mostly offsets and times, are faster to write and smaller without a dictionary.
+    Numbers, mostly offsets and times, are smaller and faster to write without a dictionary.
     """
     if any(pa.types.is_nested(kind) for kind in schema.types):
         return True
@@ -296,7 +298,7 @@ class TableWriters:
 
     Args:
         folder: As in `TableWriter`.
-        tables: Names of the tables; each gets a file, even without rows.
+        tables: The names of the tables; each gets a file, even without rows.
     """
 
     def __init__(self, folder: Location, tables: tuple[str, ...]) -> None:
@@ -343,15 +345,15 @@ class Written:
     """The tables that a job wrote, and the facts for its summary.
 
     Attributes:
-        tables: Rows and digest of every table written.
+        tables: The rows and digest of every table written.
         facts: The facts for the summary: `LedgerFacts.totals` for a simulation, `survey_facts` and
             `propagation.PropagationFacts.totals` for simulated time, the events by type for a
             fleet, ``producer_outcomes`` and ``producer_shares`` for producers.
         rejected: How often each issue code occurs in ``rejected``.
-        inputs: The rows read, by table.
+        inputs: The number of rows read, by table.
         replay_reasons: The number of groups processed by the replay instead of the kernels, by
             reason.
-        state: Rows and digest of the tables that a later run may begin from.
+        state: The rows and digest of the tables from which a later run may begin.
     """
 
     tables: Mapping[str, TableWritten]
@@ -371,7 +373,7 @@ def ledger_written(
     """Summarise the written tables; tables that were not written have no figures.
 
     Args:
-        tables: Rows and digest of every table.
+        tables: The rows and digest of every table.
         facts: The facts of the whole ledger.
         counts: The counts of every input table.
         worst_groups: The number of groups that the facts list.
@@ -391,7 +393,9 @@ class ReadWritten(Protocol):
     def __call__(
         self, table: str, group: GroupName | None = None, columns: Sequence[str] | None = None
     ) -> pa.Table:
-        """Return the rows of a (cluster, group) or of all groups, with the given columns or all."""
+        """Return the rows of a (cluster, group) or of all groups, with the given columns or all
+        columns.
+        """
 
 
 def read_written(
@@ -436,7 +440,7 @@ def reader_of(folder: Location) -> ReadWritten:
 
 
 def _refuse_missing(written: pa.Schema, schema: pa.Schema, place: Place) -> None:
-    """Raise `InputRefused` if the written columns lack some of the schema's."""
+    """Raise `InputRefused` if the written columns lack any of the schema's columns."""
     missing = [name for name in schema.names if name not in written.names]
     if missing:
         raise InputRefused(
@@ -446,7 +450,7 @@ def _refuse_missing(written: pa.Schema, schema: pa.Schema, place: Place) -> None
 
 def _declared(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return the columns of the schema, in its types."""
-    # Spark's files say NOT NULL where the contract does; nothing else differs.
+    # Spark's files declare NOT NULL where the contract does; nothing else differs.
     columns = [rows[field.name].cast(field.type) for field in schema]
     return pa.table(columns, schema=schema)
 
