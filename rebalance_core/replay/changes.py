@@ -1,4 +1,4 @@
-"""Changes of an epoch: who drops and who adds which queue, and why."""
+"""The changes in an epoch: who drops and who adds which queues, and why."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ class OwnerChange:
 def holders_by_queue(
     holdings: Holdings, wanted: Set[MessageQueue] | None = None
 ) -> dict[MessageQueue, dict[str, int]]:
-    """Count the processes of each client id that hold a queue, of the wanted queues or of all."""
+    """Count, for each of the wanted queues or all queues, the processes of each client id that hold
+    it.
+    """
     holders: dict[MessageQueue, dict[str, int]] = {}
     for (client_id, _), queues in holdings.items():
         for queue in queues if wanted is None else queues & wanted:
@@ -71,13 +73,13 @@ def queues_taken(epoch: Epoch) -> set[MessageQueue]:
 
 
 def changes_of(epoch: Epoch, *, ordered: bool) -> list[OwnerChange]:
-    """Return the diffs of an epoch, in the order of queue, action and client id.
+    """Return the diffs of an epoch, ordered by queue, action and client id.
 
     A queue that a client may go on holding, or may have held before, has no diff.
 
     Args:
         epoch: the epoch and the earlier holdings.
-        ordered: the group is orderly, so a new owner waits for the old owner's lock.
+        ordered: whether the group is orderly, so that a new owner waits for the old owner's lock.
     """
     changing = _changing_queues(epoch)
     if not changing:
@@ -146,7 +148,7 @@ def _add_kind(epoch: Epoch, clients: _Clients, queue: MessageQueue, was: Collect
 
 @dataclass(frozen=True, slots=True)
 class _Clients:
-    """Processes of some client ids in an epoch, and those that held something before it."""
+    """The processes of some client ids in an epoch, and those that held queues before it."""
 
     epoch: Epoch
     live: Mapping[str, Sequence[Member]]

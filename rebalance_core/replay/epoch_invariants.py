@@ -1,4 +1,4 @@
-"""Invariants among the ledger rows of a group in an epoch; see `invariants.check_ledger`."""
+"""Invariants among a group's ledger rows in an epoch; see `invariants.check_ledger`."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
@@ -26,7 +26,7 @@ MOVE_KINDS = {ADD: (INITIAL, NEW, FORCED, VOLUNTARY), DROP: (FORCED, VOLUNTARY)}
 
 
 def share_known(member: Row) -> bool:
-    """Return False for a row of memberships if the queues of its process are unknown."""
+    """Return whether the queues of the process in a row of memberships are known."""
     rule_known = profile_of_row(member).share_known(member["strategy"])
     return member["subscriptions"] is not None and (
         rule_known or member["message_model"] != CLUSTERING
@@ -35,7 +35,7 @@ def share_known(member: Row) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Instant:
-    """All rows of a group about an epoch, and the holders before and since."""
+    """All rows of a group about an epoch, and the holders before it and since."""
 
     epoch: Row
     members: list[Row]
@@ -49,7 +49,7 @@ class Instant:
     before: Holders
     holders: Holders
     were_known: bool = True
-    """The subscriptions of all members of the previous epoch, and of earlier epochs, were known."""
+    """Whether the subscriptions of all members in all earlier epochs were known."""
 
     @property
     def all_known(self) -> bool:
@@ -58,7 +58,7 @@ class Instant:
 
     @property
     def doubted(self) -> set[str]:
-        """Clients whose queues may depend on rules known from source code only."""
+        """Clients whose queues may depend on rules known only from source code."""
         return {row["client_id"] for row in self.members if profile_of_row(row).may_be_doubtful}
 
     @property
@@ -68,7 +68,7 @@ class Instant:
 
 
 def epoch_errors(instant: Instant) -> Iterator[str]:
-    """Yield a sentence for each contradiction in this epoch."""
+    """Yield one sentence for each contradiction in this epoch."""
     for check in (
         _owner_errors,
         _subscriber_errors,
@@ -147,7 +147,7 @@ def _count_errors(instant: Instant) -> Iterator[str]:
 
 
 def _tiling_errors(instant: Instant) -> Iterator[str]:
-    """Check that exactly the readable queues have rows, where members' subscriptions are known.
+    """Check that exactly the readable queues have rows, if members' subscriptions are known.
 
     Frozen topics, suspended members and CONFIG lists may add rows of other queues.
     """
@@ -162,7 +162,7 @@ def _tiling_errors(instant: Instant) -> Iterator[str]:
 
 
 def _moves(instant: Instant) -> set[Move]:
-    """Return the moves: a rise of holders is an ADD, a fall a DROP, whatever the size."""
+    """Return the moves: any rise in the number of holders is an ADD, and any fall is a DROP."""
     moves: set[Move] = set()
     for queue in instant.before.keys() | instant.holders.keys():
         was, now = instant.before.get(queue, {}), instant.holders.get(queue, {})
@@ -174,7 +174,7 @@ def _moves(instant: Instant) -> set[Move]:
 
 
 def _diff_errors(instant: Instant) -> Iterator[str]:
-    """Check that diffs are exactly the difference of ownership between two epochs."""
+    """Check that diffs are exactly the difference in ownership between two epochs."""
     expected = _moves(instant)
     actual = {(queue_of(row), row["action"], row["client_id"]) for row in instant.diffs}
     missing = expected - actual
@@ -228,7 +228,7 @@ def _kind_errors(instant: Instant) -> Iterator[str]:
 
 
 def _start_errors(instant: Instant) -> Iterator[str]:
-    """Check that each ADD that is not INITIAL has a start, inside its bounds."""
+    """Check that each ADD that is not INITIAL has a start within its bounds."""
     moment = ("change_ms", "earliest_ms", "latest_ms")
     added = {
         (queue_of(row), row["client_id"]): [row[column] for column in moment]
@@ -259,7 +259,7 @@ def _start_errors(instant: Instant) -> Iterator[str]:
 
 
 def _load_errors(instant: Instant) -> Iterator[str]:
-    """Check that each known subscriber has a load, that of one of its processes."""
+    """Check that each known subscriber has a load, which is that of one of its processes."""
     processes = instant.processes
     loads = Counter(row["client_id"] for row in instant.loads)
     unknown = {row["client_id"] for row in instant.members if not share_known(row)}
@@ -327,8 +327,8 @@ def _metric_errors(instant: Instant) -> Iterator[str]:
 def _range_errors(row: Row, *, shared: bool, all_known: bool) -> Iterator[str]:
     """Check the figures of a row that hold under any strategy.
 
-    ``shared``: members without owned queues may have shared ones. ``all_known``: each member's
-    subscriptions are known.
+    With ``shared``, members without owned queues may have shared ones. With ``all_known``, each
+    member's subscriptions are known.
     """
     members, queues, most, least = (
         row[column] for column in ("members", "queues", "max_queues", "min_queues")
@@ -350,7 +350,7 @@ def _range_errors(row: Row, *, shared: bool, all_known: bool) -> Iterator[str]:
 
 
 def _derived_errors(table: Table, row: Row) -> Iterator[str]:
-    """Check columns that derive from others of their row."""
+    """Check the columns that derive from others in their row."""
     made = table.with_derived(row)
     for name in table.derived:
         if row[name] != made[name]:
@@ -400,7 +400,7 @@ def _readable_errors(instant: Instant) -> Iterator[str]:
 
 
 def _channel_errors(instant: Instant) -> Iterator[str]:
-    """Check that the processes of queue_states exist, and hold the queues of their client id."""
+    """Check that the processes in queue_states exist and hold the queues of their client id."""
     several = {client_id for client_id, count in instant.processes.items() if count > 1}
     ids: dict[str | None, set[str]] = defaultdict(set)
     for row in instant.members:

@@ -1,4 +1,4 @@
-"""All ledger rows of a group: the oracle that the kernels are compared with."""
+"""All ledger rows of a group: the oracle with which the kernels are compared."""
 
 import json
 from collections.abc import Callable
@@ -29,7 +29,7 @@ def replay_group(
 ) -> dict[str, list[Row]]:
     """Replay a group into rows of every ledger table (and ``rejected``), by table name.
 
-    Arguments and errors as in `GroupLedger`.
+    Arguments and errors are those of `GroupLedger`.
     """
     ledger = GroupLedger(
         history,
@@ -41,13 +41,13 @@ def replay_group(
 
 
 class GroupLedger:
-    """Ledger of a replayed group; each table's rows are made on demand.
+    """The ledger of a replayed group; each table's rows are made on demand.
 
     Args:
         history: the group's events, settings and observations, in any order.
         strategy_for: (strategy text, client version) -> strategy.
-        include_retry_topics: false leaves retry topics out of everything.
-        strategy_override: strategy text that replaces the group's and every member's own.
+        include_retry_topics: False leaves retry topics out of everything.
+        strategy_override: a strategy text that replaces the group's and every member's own.
 
     Raises:
         UsageError: a strategy text does not parse.

@@ -19,10 +19,10 @@ class UnknownMember(Exception):
 
 
 class Signature(NamedTuple):
-    """State whose change begins a new epoch."""
+    """The state whose change begins a new epoch."""
 
     turned: frozenset[tuple[ProcessKey, Traits | None]]
-    """Members that have changed since the start of the instant; None: gone."""
+    """Members that have changed since the start of the instant; None if gone."""
     queues: tuple[tuple[str, tuple[MessageQueue, ...]], ...]
     shared: tuple[tuple[str, SharedTopic], ...]
     lockless: frozenset[str]
@@ -30,10 +30,10 @@ class Signature(NamedTuple):
 
 @dataclass(slots=True)
 class GroupState:
-    """Members, routes and the retry topic's brokers of a group at an instant.
+    """A group's members, routes and retry-topic brokers at an instant.
 
     A process is live while any broker has a connection from it, so an event that only one broker
-    saw of a member that others know changes nothing.
+    saw about a member that others know changes nothing.
     """
 
     consumer_group: str
@@ -43,23 +43,29 @@ class GroupState:
     members: dict[ProcessKey, Member] = field(default_factory=dict)
     routes: Routes = field(default_factory=Routes)
     retry_brokers: set[str] = field(default_factory=set)
-    """Where members created the retry topic, unless its own TOPIC_CONFIG states its queues."""
+    """The brokers on which members created the retry topic, unless its own TOPIC_CONFIG states its
+    queues.
+    """
     retry_exists: bool = False
-    """A member that subscribes to the retry topic saw or created it on some broker, up or down."""
+    """Whether a member that subscribes to the retry topic saw or created it on any broker, up or
+    down.
+    """
     pop_shares: dict[str, int] = field(default_factory=dict)
-    """Share number of each topic whose request mode is POP, whether or not a member asks for it."""
+    """The share number of each topic whose request mode is POP, whether or not a member asks for
+    it.
+    """
     listed_at: dict[ProcessKey, set[str]] = field(default_factory=dict)
-    """Brokers that saw a process join, for processes that not all brokers are known to list."""
+    """The brokers that saw a process join, for processes not known to be listed by all brokers."""
     topics: frozenset[str] = frozenset()
-    """The topics that its members subscribe; without members, those before the instant in which
-    the last of them left.
+    """The topics to which its members subscribe; without members, those before the instant in which
+    the last member left.
     """
     topics_before: frozenset[str] = frozenset()
     """`topics` as they were when the instant began."""
     _kinds: dict[Traits, dict[ProcessKey, Member]] = field(default_factory=dict)
-    """The members by traits: most groups have one kind."""
+    """The members by traits; most groups have only one kind."""
     _turned: dict[ProcessKey, Traits | None] = field(default_factory=dict)
-    """The traits, at the start of the instant, of the members that its events concern."""
+    """The traits that the members concerned by the instant's events had at its start."""
 
     @property
     def retry_topic(self) -> str:
@@ -67,7 +73,7 @@ class GroupState:
         return retry_topic(self.consumer_group)
 
     def begin_instant(self) -> None:
-        """Begin a new instant; members that depart in it leave the current topics behind."""
+        """Begin a new instant; members that depart in it leave behind the current topics."""
         self.topics_before = self.topics
         self._turned.clear()
 
@@ -91,7 +97,7 @@ class GroupState:
         self._create_retry_topic()
 
     def _stays(self, event: Event) -> bool:
-        """Return True if only one broker saw the join or departure of a member that others know."""
+        """Return True if only one broker saw the join or departure of a member known to others."""
         key = (event.client_id or "", event.channel_id)
         broker, is_member = event.broker_name, key in self.members
         if event.event_type == events.CONSUMER_JOIN:
@@ -153,7 +159,7 @@ class GroupState:
         self._set_member(key, joined)
 
     def _set_member(self, key: ProcessKey, member: Member | None) -> None:
-        """Set a process's member; None: it is gone."""
+        """Set a process's member; None means that it is gone."""
         former = self.members.get(key)
         self._turned.setdefault(key, None if former is None else former.traits)
         if former is not None:
@@ -194,10 +200,11 @@ class GroupState:
         self._set_member(key, member)
 
     def _create_retry_topic(self) -> None:
-        """Create the retry topic on each broker at the first heartbeat it gets (rocketmq.md §3.4).
+        """Create the retry topic on each broker at the first heartbeat that it receives
+        (rocketmq.md §3.4).
 
-        A member sends heartbeats at least to the brokers of its topics. For heartbeats of other
-        members, the retry topic's own TOPIC_CONFIG states the queue.
+        A member sends heartbeats at least to the brokers of its topics. For other members'
+        heartbeats, the retry topic's own TOPIC_CONFIG states the queue.
         """
         for member in self._examples():
             if member.retry_topic is not None:
@@ -216,7 +223,7 @@ class GroupState:
         )
 
     def shared_topics(self) -> dict[str, SharedTopic]:
-        """Return the topics that some member now pops, in Java order (rocketmq.md §14)."""
+        """Return the topics that any member now pops, in Java order (rocketmq.md §14)."""
         shared = shared_topics(self._examples(), self.pop_shares, self.settings)
         return {
             topic: SharedTopic(tuple(self.readable_queues(topic)), share_queue_num)
@@ -232,9 +239,9 @@ class GroupState:
         )
 
     def readable_queues(self, topic: str) -> list[MessageQueue]:
-        """Return mqAll of a topic.
+        """Return a topic's mqAll.
 
-        The retry topic has one queue on each of its live brokers, or as many as its own
+        The retry topic has one queue on each of its live brokers, or the number that its own
         TOPIC_CONFIG states.
         """
         stated = self.routes.readable_queues(topic)
@@ -244,7 +251,7 @@ class GroupState:
         return queue.sort_queues([*stated, *(MessageQueue(topic, broker, 0) for broker in created)])
 
     def readable_by_topic(self) -> dict[str, list[MessageQueue]]:
-        """Return mqAll of each topic of the group, in Java order, without shared topics."""
+        """Return mqAll of each of the group's topics, in Java order, without shared topics."""
         shared = self.shared_topics()
         return {
             topic: self.readable_queues(topic)

@@ -1,7 +1,7 @@
 """The view that members have of their group when they rebalance: the read-only input of `settle`.
 
-A recorded history provides a view at every epoch, a plan states it directly. (Kafka's assignors
-receive a ``GroupSpec`` to the same end.)
+A recorded history provides a view for every epoch, whereas a plan states one directly. (Kafka's
+assignors receive a ``GroupSpec`` to the same end.)
 """
 
 from collections import defaultdict
@@ -21,11 +21,11 @@ from rebalance_core.replay.shared_topics import SharedTopic
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Members of a view with the same traits.
+    """The members of a view that have the same traits.
 
     Attributes:
         example: A member of the kind.
-        keys: All of them, in the view's order.
+        keys: The members' keys, in the view's order.
     """
 
     example: Member
@@ -37,12 +37,12 @@ class GroupView:
     """A state of a group.
 
     Attributes:
-        settings: The group's.
+        settings: The group's settings.
         members: Its live processes.
         readable: mqAll of each of the group's topics, in Java's order of the topics, without the
             shared topics.
-        shared: The topics that some member pops: no client owns their queues exclusively.
-        lockless: Brokers that grant no order locks, so that their queues get no new owner.
+        shared: The topics that any member pops, whose queues no client owns exclusively.
+        lockless: Brokers that grant no order locks, so their queues get no new owner.
     """
 
     settings: GroupSettings
@@ -60,7 +60,7 @@ class GroupView:
         return [Kind(self.members[keys[0]], keys) for keys in of_kind.values()]
 
     def topics_of(self, member: Member) -> list[str]:
-        """Return the topics that the member subscribes, an existing retry topic included, in
+        """Return the topics to which the member subscribes, including an existing retry topic, in
         Java order.
         """
         topics = set(member.subscriptions)
@@ -69,9 +69,9 @@ class GroupView:
         return sorted(topics, key=queue.java_string_key)
 
     def sorted_client_ids(self, order: str = client_profile.UTF16) -> list[str]:
-        """Return cidAll: an entry per process, so an id with several processes is repeated.
+        """Return cidAll, with one entry per process, so an id with several processes is repeated.
 
-        Entries are in the order of Java, or in that of the bytes of UTF-8.
+        Entries are in Java's order, or in that of their UTF-8 bytes.
         """
         client_ids = [client_id for client_id, _ in self.members]
         if order == client_profile.BYTES:

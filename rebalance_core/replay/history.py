@@ -1,4 +1,4 @@
-"""Epochs from events: the whole group replayed instant by instant."""
+"""Derives epochs from events by replaying the whole group instant by instant."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ class GroupHistory:
     queue_offsets: tuple[QueueOffset, ...] | None = None
     """None: the input has no observations."""
     committed_offsets: tuple[CommittedOffset, ...] | None = None
-    """None: the input has no commits, so nothing is known; empty: nothing was committed."""
+    """None: the input has no commits, so nothing is known about them; empty: nothing was
+    committed.
+    """
     sharing_groups: tuple[GroupHistory, ...] = ()
     """Other groups that share client instances with it; only simulations over time use them."""
 
@@ -66,34 +68,40 @@ Timers: TypeAlias = frozenset[int]
 
 @dataclass(frozen=True, slots=True)
 class LatestOf:
-    """The latest moments at which single clients may act on an event: many have the same timers."""
+    """The latest moments at which individual clients may act on an event; many have the same
+    timers.
+    """
 
     timers: Mapping[str, Hashable]
-    """By client id a value that stands for its timers; epochs share it."""
+    """By client id, a value that stands for its timers; epochs share it."""
     latest: Mapping[Hashable, tuple[int, int]]
-    """Until when, and on retry topics."""
+    """The latest moments, and those for retry topics."""
 
     def get(self, client_id: str, everyone: tuple[int, int]) -> tuple[int, int]:
-        """Return the moments of a client, or ``everyone`` if it has no timers of its own."""
+        """Return a client's moments, or ``everyone`` if it has no timers of its own."""
         timers = self.timers.get(client_id)
         return everyone if timers is None else self.latest.get(timers, everyone)
 
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """An epoch with the state it settles to and the holdings just before it."""
+    """An epoch with the state to which it settles and the holdings just before it."""
 
     number: int
     from_ms: int
     latest_ms: int
     retry_latest_ms: int
     seen_late: bool
-    """Members may run passes before they, or the broker they ask, learn of the change."""
+    """Whether members may run passes before they, or the brokers that they query, learn of the
+    change.
+    """
     causes: tuple[str, ...]
     initial: bool
-    """Only OBSERVED events: nothing changed, they describe the existing state."""
+    """Whether there are only OBSERVED events, which describe the existing state and change
+    nothing.
+    """
     lost: frozenset[ProcessKey]
-    """Processes that ended here without a chance to persist."""
+    """The processes that ended here without a chance to persist their offsets."""
     view: GroupView
     frozen_topics: frozenset[str]
     before: Holdings
@@ -101,15 +109,15 @@ class Epoch:
     taken: Mapping[ProcessKey, SharedHoldings] = field(default_factory=dict)
     """The queues from which each process takes messages in addition to its holdings."""
     unsure: frozenset[MessageQueue] = frozenset()
-    """Queues that no client is known to hold and that a member with unknown queues may hold,
-    plus all doubtful queues.
+    """The queues that no client is known to hold but a member with unknown queues may hold, plus
+    all doubtful queues.
     """
     unsure_before: frozenset[MessageQueue] = frozenset()
-    """The same just before it."""
+    """The same just before the epoch."""
     doubtful: Holdings = field(default_factory=dict)
-    """Queues whose holding depends on client rules known from source code only."""
+    """Queues whose holding depends on client rules known only from source code."""
     doubtful_before: Holdings = field(default_factory=dict)
-    """The same just before it."""
+    """The same just before the epoch."""
     latest_of: LatestOf = field(default_factory=lambda: LatestOf({}, {}))
     """`latest_ms` and `retry_latest_ms` of client ids whose timers differ."""
 
@@ -120,12 +128,12 @@ class Epoch:
 
     @property
     def readable(self) -> Mapping[str, Sequence[MessageQueue]]:
-        """MqAll of each topic, without queues of the shared topics."""
+        """The mqAll of each topic, without the queues of shared topics."""
         return self.view.readable
 
     @property
     def shared(self) -> Mapping[str, SharedTopic]:
-        """Topics that some member pops: no client owns their queues exclusively."""
+        """The topics that any member pops, whose queues no client owns exclusively."""
         return self.view.shared
 
     @property
@@ -143,14 +151,14 @@ class Epoch:
 
 @dataclass(slots=True)
 class Replay:
-    """Epochs of a group, in order, and the events that name unknown members."""
+    """The epochs of a group, in order, and the events that name unknown members."""
 
     history: GroupHistory
     epochs: list[Epoch] = field(default_factory=list)
     unknown_members: list[Event] = field(default_factory=list)
 
     def to_ms(self, number: int) -> int | None:
-        """Return when the epoch of this number ends, or None while it is open."""
+        """Return when the epoch with this number ends, or None while it is open."""
         following = number + 1
         return self.epochs[following].from_ms if following < len(self.epochs) else None
 
@@ -176,10 +184,10 @@ def replay_history(
     include_retry_topics: bool = True,
     strategy_override: str | None = None,
 ) -> Replay:
-    """Replay a group: every instant's events, then one pass of all members on the new view.
+    """Replay a group: at each instant, its events, then one pass of all members on the new view.
 
-    Cost: an epoch divides each topic once, by each strategy, and visits each member. The kernels
-    are compared with it.
+    Cost: each epoch allocates each topic once per strategy and visits each member. The kernels are
+    compared with it.
     """
     strategies: dict[StrategyKey, AllocationStrategy] = {}
 
@@ -206,7 +214,7 @@ def replay_events(
 ) -> Replay:
     """Replay a group's events, and ask ``settled`` at each epoch for the new holders.
 
-    The start of epochs, and what members see in them, do not depend on the holders.
+    When epochs begin, and what members see in them, does not depend on the holders.
 
     Args:
         history: the group's history.
@@ -282,9 +290,11 @@ class _Windows:
         self._settled = [0] * len(self._intervals)
         self._routed = [0] * len(self._intervals)
         self._of: dict[str, dict[str | None, int]] = {}
-        """For each client id and channel of every process so far, the number of its intervals."""
+        """The number of each process's intervals so far, by client id and channel."""
         self._timers: dict[str, Timers] = {}
-        """By client id. Epochs refer to it: for a client in it, a copy is changed."""
+        """The timers by client id. Epochs refer to it, so to change a client in it, a copy is
+        made.
+        """
         self._notice_modes: dict[str, str] = {}
 
     def take(self, simultaneous: Iterable[Event]) -> None:
@@ -292,7 +302,7 @@ class _Windows:
         for event in simultaneous:
             if event.event_type == events.CONSUMER_JOIN and event.client_id is not None:
                 channels = self._of.setdefault(event.client_id, {})
-                # otherwise a broker sees it return
+                # otherwise, a broker sees it return
                 if event.broker_name is None or event.channel_id not in channels:
                     intervals = window_intervals(self._settings, event)
                     channels[event.channel_id] = self._numbers[intervals]
@@ -327,13 +337,13 @@ class _Windows:
             self._routed[number] = max(self._routed[number], until_ms)
 
     def latest(self, members: Iterable[ProcessKey]) -> tuple[int, int]:
-        """Return the time until which all of some processes, or any client if there are none, may
-        act on events and on retry topics.
+        """Return the times until which all given processes, or any client if none is given, may act
+        on events and on retry topics.
         """
         return self._until(self._numbers_of(members))
 
     def _numbers_of(self, members: Iterable[ProcessKey]) -> Iterable[int]:
-        if len(self._intervals) == 1:  # all have the same, and the processes may include no member
+        if len(self._intervals) == 1:  # all have the same timers, and no process need be a member
             return (0,)
         return {self._of[client_id][channel] for client_id, channel in members} or (0,)
 
@@ -368,7 +378,9 @@ class _Windows:
         latest_of: LatestOf,
         longer: Callable[[tuple[int, int], Iterable[int]], tuple[int, int]],
     ) -> LatestOf:
-        """Return the moments, except of clients that have rejoined in place with other timers."""
+        """Return the moments, except those of clients that have rejoined in place with other
+        timers.
+        """
         both = {
             client_id: (then, self._timers[client_id])
             for client_id, then in latest_of.timers.items()
@@ -390,8 +402,8 @@ def _of_topic(event: Event, topic: str) -> bool:
 
 
 def _unsettling(state: GroupState, simultaneous: list[Event], turned: set[str]) -> list[Event]:
-    """Return the events that may change passes because a master of the group's queues left or
-    returned.
+    """Return the events that may change passes because a master of brokers with the group's queues
+    left or returned.
     """
     readable = state.readable_by_topic().values() if turned else ()
     concerned = turned & {queue.broker_name for queues in readable for queue in queues}

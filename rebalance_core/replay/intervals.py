@@ -1,4 +1,4 @@
-"""Run-length intervals along the epochs: ownership, memberships, load."""
+"""Run-length intervals over epochs: ownership, memberships, load."""
 
 import operator
 from collections import Counter
@@ -21,7 +21,8 @@ Value = TypeVar("Value")
 
 
 def ownership_rows(replay: Replay) -> list[Row]:
-    """Return a row per unbroken holding with a constant number of holders, or without an owner.
+    """Return one row per unbroken period in which a queue has a constant number of holders, or no
+    owner.
 
     A queue has no row while it is unknown whether it has an owner.
     """
@@ -48,7 +49,9 @@ def ownership_rows(replay: Replay) -> list[Row]:
 
 
 def pop_reach_rows(replay: Replay) -> list[Row]:
-    """Return a row per client id, entry of its reach and stretch of epochs in which it has it."""
+    """Return one row per client id, entry of its reach, and run of epochs in which it has that
+    entry.
+    """
 
     def entries(epoch: Epoch) -> dict[tuple[MessageQueue, str], None]:
         return {
@@ -64,10 +67,10 @@ def pop_reach_rows(replay: Replay) -> list[Row]:
 
 
 def queue_state_rows(replay: Replay) -> list[Row]:
-    """Return a row per queue and stretch of epochs in which it is not simply readable and owned.
+    """Return one row per queue and run of epochs in which it is not simply readable and owned.
 
-    The queue is held and cannot be read, several processes of a client id may hold it, or it is a
-    readable queue of a shared topic.
+    Either the queue is held but cannot be read, or several processes with the same client id may
+    hold it, or it is a readable queue of a shared topic.
     """
 
     def states(epoch: Epoch) -> dict[MessageQueue, tuple[bool, tuple[str | None, ...]]]:
@@ -97,7 +100,7 @@ def queue_state_rows(replay: Replay) -> list[Row]:
 
 
 def membership_rows(replay: Replay) -> list[Row]:
-    """Return a row per process and stretch of epochs with the same settings."""
+    """Return one row per process and run of epochs with the same settings."""
     rows = []
     members = _intervals(
         replay, lambda epoch: epoch.members, alike=lambda a, b: a.traits == b.traits
@@ -123,10 +126,10 @@ def membership_rows(replay: Replay) -> list[Row]:
 
 
 def load_rows(replay: Replay) -> list[Row]:
-    """Return a row per client id and stretch of epochs with the same load of a process.
+    """Return one row per client id and run of epochs in which a process has the same load.
 
-    If several processes have the same id, the first by channel id represents all. A process has no
-    row while its queues are unknown.
+    If several processes have the same id, the first by channel id represents all of them. A process
+    has no row while its queues are unknown.
     """
     made: dict[tuple[bool, frozenset[MessageQueue], int], Row] = {}
 

@@ -1,8 +1,8 @@
-"""Every invariant of a simulated ledger, checked only on its rows: a public check.
+"""Every invariant of a simulated ledger, checked on its rows alone: a public check.
 
 The package itself never calls it; tests of both engines do, and other producers of ledgers can. It
-depends on the contracts and not on how the rows were made, so it checks the replay, the kernels and
-a ledger read back from disk alike.
+depends on the contracts and not on how the rows were made, so it applies equally to the replay, the
+kernels and a ledger read back from disk.
 """
 
 from collections import Counter, defaultdict
@@ -27,15 +27,15 @@ EPOCH_TABLES = ("diffs", "pull_starts", "group_metrics", "pop_metrics")
 
 
 def check_ledger(tables: Mapping[str, Sequence[Row]]) -> list[str]:
-    """Return the invariants that the ledger of one or many groups violates; empty if it is sound.
+    """Return the invariants that the ledger of one or more groups violates; empty if it is sound.
 
     Args:
         tables: rows by table name as `replay_group` returns them; every simulated table is
             required, others (``rejected``) are ignored.
 
     Returns:
-        A sentence per violation. Rows that lack required columns, and epochs that are not numbered
-        0, 1, 2 …, hide further violations, because other rows cannot be looked up by them.
+        One sentence per violation. Rows that lack required columns, and epochs that are not
+        numbered 0, 1, 2 …, hide further violations, because other rows cannot be looked up by them.
 
     Cost: rows + epochs x (queues + members) of each group.
     """
@@ -122,7 +122,9 @@ def _interval_errors(name: str, rows: list[Row], epochs: list[Row]) -> Iterator[
 
 
 def _overlap_errors(ledger: dict[str, list[Row]]) -> Iterator[str]:
-    """Check that rows of an identity do not overlap, and touch only where something changes."""
+    """Check that rows with the same identity do not overlap, and touch only where something
+    changes.
+    """
     for name in INTERVAL_TABLES:
         table = SIMULATED_TABLES[name]
         identity = [column for column in table.key if column != "from_epoch"]

@@ -17,10 +17,10 @@ class KeptLocks:
     """The kept locks of an orderly group; `waited` receives the epochs in order."""
 
     _taken_ms: dict[tuple[MessageQueue, str], int] = field(default_factory=dict)
-    """The latest moment at which a queue's holder had taken it, so that it has its lock."""
+    """The latest moment by which a queue's holder had taken it and so had its lock."""
 
     def waited(self, epoch: Epoch, changes: list[OwnerChange]) -> list[OwnerChange]:
-        """Return the changes; new owners wait at least until a kept order lock of their queue
+        """Return the changes; new owners wait at least until a kept order lock on their queue
         ends.
         """
         queues = {change.queue for change in changes if change.action == ADD}
@@ -54,7 +54,7 @@ class KeptLocks:
         holders: Collection[str],
         now: Collection[str],
     ) -> bool:
-        """Return whether all holders stay live, release the queue, and unlock nothing."""
+        """Return whether all holders remain live, release the queue, and unlock nothing."""
         return bool(holders) and all(
             client_id in keeping
             and client_id not in now
@@ -64,7 +64,9 @@ class KeptLocks:
 
 
 def _keeping_locks(epoch: Epoch) -> set[str]:
-    """Return client ids of members that surely keep the locks of queues they release."""
+    """Return the client ids of members that certainly keep the locks of queues that they
+    release.
+    """
     return {
         client_id
         for kind in epoch.view.kinds

@@ -1,4 +1,4 @@
-"""Times at which brokers had no master, and how many queues this affects in each epoch
+"""Periods in which brokers had no master, and the number of queues affected in each epoch
 (rocketmq.md §15).
 """
 
@@ -15,9 +15,9 @@ class MasterOutage:
     """A period in which a broker had no master.
 
     Attributes:
-        down_ms: its begin.
+        down_ms: its start.
         up_ms: its end; None if it continues.
-        mode: what the slaves do, according to the latest evidence; None if unknown.
+        mode: the slaves' behaviour, according to the latest evidence; None if unknown.
     """
 
     down_ms: int
@@ -25,7 +25,7 @@ class MasterOutage:
     mode: str | None
 
     def over(self, at_ms: int) -> bool:
-        """Return whether the master has returned at a moment."""
+        """Return whether the master has returned by a given moment."""
         return self.up_ms is not None and self.up_ms <= at_ms
 
     def overlaps(self, from_ms: int, to_ms: int | None) -> bool:
@@ -37,7 +37,7 @@ class MasterOutages:
     """The outages of masters in a group's history, by broker and in order.
 
     Args:
-        all_events: the events, in any order; simultaneous ones count together.
+        all_events: the events, in any order; simultaneous events count together.
     """
 
     def __init__(self, all_events: Iterable[Event]) -> None:

@@ -1,4 +1,4 @@
-"""A live process of a group."""
+"""A live process in a group."""
 
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -33,14 +33,14 @@ _TRAITS = (
 )
 
 
-@lru_cache(maxsize=1 << 12)  # equal members are mostly the same object, which compares at once
+@lru_cache(maxsize=1 << 12)  # equal members are mostly one object, which compares fast
 def _kept_once(traits: Traits) -> Traits:
     return traits
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A live process of the group with its own settings resolved against the group's."""
+    """A live process in the group, with its own settings resolved against the group's."""
 
     client_id: str
     channel_id: str | None
@@ -54,7 +54,7 @@ class Member:
     retry_topic: str | None = None
     """The group's retry topic, if the member subscribes to it."""
     subscriptions_known: bool = True
-    """False: no row states them, and ``subscriptions`` is empty as a placeholder."""
+    """Whether a row states the subscriptions; if not, ``subscriptions`` is an empty placeholder."""
     language: str | None = None
     profile: ClientProfile = clients.JAVA_PROFILE
     """The behaviour of its client, or of Java's for a member behind a proxy, which allocates for
@@ -71,7 +71,7 @@ class Member:
         return topic in self.subscriptions or topic == self.retry_topic
 
     def asks_broker(self, settings: GroupSettings) -> bool:
-        """Return whether the broker allocates for this member of a group with these settings
+        """Return whether the broker allocates for this member, in a group with these settings
         (rocketmq.md §2.8).
         """
         return asks_broker(
@@ -89,12 +89,12 @@ class Member:
 
     @property
     def rule_known(self) -> bool:
-        """Whether the rule and the order of members by which it allocates are known."""
+        """Whether the rule by which it allocates, and its order of members, are known."""
         return self.message_model == BROADCASTING or self.profile.share_known(self.strategy)
 
     @property
     def share_known(self) -> bool:
-        """False if its queues are unknown."""
+        """Whether its queues are known."""
         return self.subscriptions_known and self.rule_known
 
     @property

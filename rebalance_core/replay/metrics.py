@@ -1,4 +1,4 @@
-"""Movement and balance, per epoch, per topic and for the whole group, without retry topics."""
+"""Movement and balance per epoch, for each topic and for the whole group, without retry topics."""
 
 from typing import Any, TypeAlias
 
@@ -13,11 +13,11 @@ from rebalance_core.replay.settle import Holdings
 
 Row = dict[str, Any]
 Held: TypeAlias = dict[str, set[MessageQueue]]
-"""Queues by client id."""
+"""The queues by client id."""
 
 
 def metric_rows(epoch: Epoch, changes: list[OwnerChange]) -> list[Row]:
-    """Return a row per topic of the group and, with topic None, a row for the whole group."""
+    """Return one row per topic of the group and, with topic None, one row for the whole group."""
     topics = [topic for topic in epoch.readable if not is_retry_topic(topic)]
     before, after = _held(epoch.before), _held(epoch.holdings)
     present = {client_id for client_id, _ in epoch.members}
@@ -69,9 +69,9 @@ def _of_unknown_share(epoch: Epoch) -> set[str]:
 def _loads(
     epoch: Epoch, topics: list[str], held: list[Held], unknown: set[str], sharing: frozenset[str]
 ) -> Row:
-    """Return the columns about queues per client; shared queues keep ``sharing`` clients busy.
+    """Return the columns about queues per client; ``sharing`` clients are busy with shared queues.
 
-    It is unknown whether a client whose share is ``unknown`` is idle, or has the fewest.
+    For clients in ``unknown``, it is not known whether they are idle or have the fewest queues.
     """
     scope = set(topics)
     queues = sum(len(epoch.readable[topic]) for topic in topics)
@@ -97,7 +97,7 @@ def _loads(
 
 
 def _held(holdings: Holdings) -> dict[str, Held]:
-    """Return, for each topic, the queues that some process of each client id holds."""
+    """Return, for each topic, the queues held by any process of each client id."""
     held: dict[str, Held] = {}
     for (client_id, _), queues in holdings.items():
         for queue in queues:
@@ -106,8 +106,8 @@ def _held(holdings: Holdings) -> dict[str, Held]:
 
 
 def _minimum(epoch: Epoch, topic: str, present: set[str], before: Held) -> int | None:
-    """Return the fewest moves to balance, or None if balance is unreachable or not the group's
-    aim.
+    """Return the minimum number of moves to balance, or None if balance is unreachable or not the
+    group's aim.
     """
     members = [kind.example for kind in epoch.view.kinds]
     if (

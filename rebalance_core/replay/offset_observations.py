@@ -1,4 +1,4 @@
-"""Observations of queues and commits over time, looked up by moment."""
+"""Observations of queues and commits over time, looked up by time."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
@@ -15,8 +15,8 @@ from rebalance_core.replay.topic_deletions import BEFORE_ALL_MS, DeletionsByQueu
 class QueueOffsets:
     """Offsets of each queue, oldest first.
 
-    A deletion counts as an observation of an empty queue, because a topic that is created again
-    begins at 0. Observations at that very moment belong to the deleted queue.
+    A deletion counts as an observation of an empty queue, because a recreated topic begins at 0.
+    Observations at that exact moment belong to the deleted queue.
     """
 
     def __init__(self, seen: Iterable[QueueOffset], deletions: DeletionsByQueue) -> None:
@@ -36,7 +36,7 @@ class QueueOffsets:
         return self._by_queue[queue]
 
     def life(self, queue: MessageQueue, asked_ms: int) -> list[QueueOffset]:
-        """Return the observations of the queue that exists at a moment, oldest first."""
+        """Return the observations of the queue that exists at a given moment, oldest first."""
         born_ms = self._deletions.last(queue, asked_ms)
         return [
             row
@@ -45,22 +45,22 @@ class QueueOffsets:
         ]
 
     def newest(self, queue: MessageQueue, at_ms: int) -> QueueOffset | None:
-        """Return the newest observation not later than a moment."""
+        """Return the newest observation up to a given moment."""
         rows = self.observations_of(queue)
         index = bisect_right(rows, at_ms, key=lambda row: row.observed_ms)
         return rows[index - 1] if index else None
 
     def around(self, queue: MessageQueue, from_ms: int, to_ms: int) -> list[QueueOffset]:
-        """Return the observations in [from_ms, to_ms], and the first not earlier than ``to_ms``."""
+        """Return the observations in [from_ms, to_ms], and the first one at or after ``to_ms``."""
         after = self.first_from(queue, to_ms, from_ms)
         end_ms = to_ms if after is None else after.observed_ms
         return [row for row in self.observations_of(queue) if from_ms <= row.observed_ms <= end_ms]
 
     def first_from(self, queue: MessageQueue, at_ms: int, asked_ms: int) -> QueueOffset | None:
-        """Return the first observation not earlier than a moment.
+        """Return the first observation at or after a given moment.
 
-        None if there is none, or if the queue that exists at ``asked_ms`` is deleted before the
-        next observation.
+        Return None if there is none, or if the queue that exists at ``asked_ms`` is deleted before
+        the next observation.
         """
         rows = self.observations_of(queue)
         index = bisect_left(rows, at_ms, key=lambda row: row.observed_ms)
@@ -70,9 +70,10 @@ class QueueOffsets:
         return row if self._deletions.last(queue, row.observed_ms) <= asked_ms else None
 
     def max_by(self, queue: MessageQueue, at_ms: int, asked_ms: int) -> int | None:
-        """Return an upper bound of the maximum offset at a moment: the first later observation.
+        """Return an upper bound on the maximum offset at a given moment: the first later
+        observation.
 
-        None after the last observation: nothing bounds later writes.
+        Return None after the last observation, because nothing bounds later writes.
         """
         row = self.first_from(queue, at_ms, asked_ms)
         return None if row is None else row.max_offset
@@ -82,7 +83,7 @@ class CommittedOffsets:
     """Commits on each queue, oldest first.
 
     Args:
-        seen: the observations, in any order.
+        seen: the observed commits, in any order.
         outages: the outages of the brokers.
     """
 
@@ -100,10 +101,10 @@ class CommittedOffsets:
         after_ms: int = BEFORE_ALL_MS,
         kept: bool = False,
     ) -> CommittedOffset | None:
-        """Return the newest commit in (after_ms, at_ms], by any or by these clients.
+        """Return the newest commit in (after_ms, at_ms], by any client or by these clients.
 
-        A client None is the broker: a row that does not name the committing client. With ``kept``
-        only commits count that no outage of the broker may have lost.
+        A client of None means the broker: a row that does not name the committing client. With
+        ``kept``, only commits count that cannot have been lost in an outage of the broker.
         """
         rows = self._by_queue.get(queue, [])
         for index in range(bisect_right(rows, at_ms, key=lambda row: row.observed_ms), 0, -1):
@@ -115,16 +116,16 @@ class CommittedOffsets:
         return None
 
     def is_kept(self, row: CommittedOffset) -> bool:
-        """Return whether the broker received the commit, or was seen to have it."""
+        """Return whether the broker received the commit or was observed to have it."""
         broker_name = row.queue.broker_name
         return row.client_id is None or not self._outages.may_lose(broker_name, row.observed_ms)
 
     def newest_arrived(
         self, queue: MessageQueue, at_ms: int, after_ms: int
     ) -> CommittedOffset | None:
-        """Return the newest commit that the broker surely has at a moment.
+        """Return the newest commit that the broker certainly has at a given moment.
 
-        A commit that a client reports may still be under way; a commit seen on the broker has
+        A commit reported by a client may still be in transit; a commit observed on the broker has
         arrived.
         """
         sent_ms = at_ms - COMMIT_TRANSIT_MS
@@ -145,13 +146,15 @@ class CommittedOffsets:
     def since(
         self, queue: MessageQueue, first: CommittedOffset, to_ms: int
     ) -> list[CommittedOffset]:
-        """Return a commit and all later ones up to a moment, oldest first."""
+        """Return a commit and all later ones up to a given moment, oldest first."""
         rows = self._by_queue.get(queue, [])
         index = bisect_left(rows, _age(first), key=_age)
         return rows[index : bisect_right(rows, to_ms, key=lambda row: row.observed_ms)]
 
     def highest(self, queue: MessageQueue, after_ms: int, to_ms: int, *clients: str) -> int | None:
-        """Return the highest offset committed in (after_ms, to_ms], by any or by these clients."""
+        """Return the highest offset committed in (after_ms, to_ms], by any client or by these
+        clients.
+        """
         offsets = (
             row.committed_offset
             for row in self._by_queue.get(queue, [])
@@ -161,13 +164,13 @@ class CommittedOffsets:
 
 
 def newer(*rows: CommittedOffset | None) -> CommittedOffset | None:
-    """Return the newest of some rows, of equally new rows the highest."""
+    """Return the newest of the rows or, among equally new rows, the highest."""
     present = [row for row in rows if row is not None]
     return max(present, key=_age, default=None)
 
 
 def _age(row: CommittedOffset) -> tuple[int, int]:
-    """Return the sort key of commits on a queue; of commits seen at the same moment, the higher is
-    newer.
+    """Return the sort key of commits on a queue; among commits observed at the same moment, the
+    higher one is newer.
     """
     return row.observed_ms, row.committed_offset

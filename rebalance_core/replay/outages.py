@@ -1,4 +1,4 @@
-"""Commits that a broker never kept: sent while it was down, or right before."""
+"""Commits that a broker never kept, because they were sent while it was down or just before."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from rebalance_core.protocol.commits import (
 
 
 class Outages:
-    """Outages of the brokers in a group's history.
+    """The broker outages in a group's history.
 
     Args:
         all_events: the events, in any order.
@@ -24,10 +24,10 @@ class Outages:
                 turns.append((event.event_ms, event.event_type == BROKER_DOWN))
 
     def may_lose(self, broker_name: str, sent_ms: int) -> bool:
-        """Return whether a client may have logged a commit at this moment that the broker lacks.
+        """Return whether a client may have logged, at this moment, a commit that the broker lacks.
 
         The client continues to log commits while the broker is down; a broker that dies has not
-        written the commits of its last seconds to disk.
+        written the commits from its last seconds to disk.
         """
         turns = self._turns.get(broker_name, [])
         after = bisect_right(turns, sent_ms, key=lambda turn: turn[0])

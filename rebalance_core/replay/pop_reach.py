@@ -1,4 +1,4 @@
-"""Queues of shared topics from which a client may take messages."""
+"""The queues of shared topics from which a client may take messages."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ from rebalance_core.strategies.pop import WHOLE_BROKER
 
 @dataclass(frozen=True, slots=True)
 class PopReach:
-    """Queues from which a process, or all processes of a client id, may take messages.
+    """The queues from which a process, or all processes of a client id, may take messages.
 
     Attributes:
-        entries: Queues as named in answers, `WHOLE_BROKER` for all of a broker; never both for the
-            same broker.
+        entries: Queues as named in answers, with `WHOLE_BROKER` for all queues of a broker; never
+            both for the same broker.
         queues: The readable queues among them.
     """
 
@@ -27,12 +27,14 @@ class PopReach:
 
 
 def process_reach(epoch: Epoch, process: ProcessKey) -> PopReach:
-    """Return the queues that a live process may take from; empty where no topic is shared."""
+    """Return the queues from which a live process may take messages; empty if no topic is
+    shared.
+    """
     return _reach(epoch.shared, [epoch.taken.get(process, SharedHoldings())])
 
 
 def client_reaches(epoch: Epoch) -> dict[str, PopReach]:
-    """Return the queues that each client id may take from, over all its processes."""
+    """Return the queues from which each client id may take messages, over all its processes."""
     if not epoch.shared:
         return {}
     taken: dict[str, list[SharedHoldings]] = {}

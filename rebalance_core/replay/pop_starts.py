@@ -1,4 +1,4 @@
-"""Where the first pop of a queue starts that members begin to share: the rows of pop_starts."""
+"""Where the first pop starts in a queue that members begin to share: the rows of pop_starts."""
 
 from dataclasses import replace
 from typing import Any
@@ -49,10 +49,12 @@ class PopStarts:
         self._stored = StoredStarts(self._offsets, self._commits, self._deletions, switches)
         self._shared: set[MessageQueue] = set()
         self._readable: set[MessageQueue] = set()
-        """Queues that members of the group could read before the epoch, by pull or pop."""
+        """The queues that members of the group could read before the epoch, by pull or pop."""
 
     def rows(self, epoch: Epoch) -> list[Row]:
-        """Return a row per readable queue that is shared now and was not in the epoch before."""
+        """Return one row per readable queue that is shared now but was not in the previous
+        epoch.
+        """
         shared = {queue for topic in epoch.shared.values() for queue in topic.queues}
         rows = []
         if not epoch.initial:
@@ -66,7 +68,7 @@ class PopStarts:
         return rows
 
     def _init_modes(self, epoch: Epoch, name: str, topic: SharedTopic) -> set[bool]:
-        """Return `pops_from_min` of the members that pop the topic."""
+        """Return `pops_from_min` for the members that pop the topic."""
         settings = self._history.settings
 
         def pops(member: Member) -> bool:
@@ -88,7 +90,9 @@ class PopStarts:
         seen: QueueOffset | None,
         modes: set[bool],
     ) -> StartOffset:
-        """Return the start, with bounds over all that the broker may answer inside the window."""
+        """Return the start, with bounds over all answers that the broker may give within the
+        window.
+        """
         earliest_ms, latest_ms = window
         top = self._offsets.max_by(queue, latest_ms, earliest_ms)
         if stored is not None:
@@ -112,7 +116,7 @@ class PopStarts:
         stored: CommittedOffset,
         top: int | None,
     ) -> StartOffset:
-        """Return the start at the commit, which pulling owners and other pops may still move."""
+        """Return the start at the commit, which pulling owners and other pops may still advance."""
         earliest_ms, latest_ms = window
         after_ms = self._deletions.forgotten(queue, earliest_ms)
         arrived = self._commits.newest_arrived(queue, earliest_ms, after_ms)

@@ -1,4 +1,4 @@
-"""The assignment of clients to queues of a shared topic, per epoch."""
+"""The assignment of clients to the queues of a shared topic, per epoch."""
 
 from collections import Counter
 from typing import Any
@@ -10,7 +10,9 @@ Row = dict[str, Any]
 
 
 def pop_metric_rows(epoch: Epoch) -> list[Row]:
-    """Return a row per shared topic; an entry for a whole broker counts as its readable queues."""
+    """Return one row per shared topic; an entry for a whole broker counts as its readable
+    queues.
+    """
     reaches = client_reaches(epoch)
     clients = Counter(queue for reach in reaches.values() for queue in reach.queues)
     rows = []

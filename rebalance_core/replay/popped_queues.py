@@ -1,4 +1,6 @@
-"""Queues that were popped before a client owns them again, and where that owner may start."""
+"""Queues that were popped before a client came to own them again, and where that owner may
+start.
+"""
 
 from collections.abc import Iterable
 
@@ -29,7 +31,7 @@ class PoppedQueues:
             }
 
     def since_ms(self, queue: MessageQueue) -> int | None:
-        """Return when the topic was first popped; None if never, or if the queue has an owner
+        """Return when the topic was first popped, or None if never or if the queue has an owner
         again.
         """
         return None if queue in self._owned_again else self._since.get(queue.topic)
@@ -41,12 +43,12 @@ def popped_start(
     stored: CommittedOffset | None,
     offsets: QueueOffsets,
 ) -> StartOffset:
-    """Return a start where the last pop ended.
+    """Return the start at which the last pop ended.
 
     Brokers commit pops and pulls under the same key (rocketmq.md §14).
 
     The moment of the mode change is rarely known exactly, so low is the commit before the topic was
-    popped, and high covers all that can have been popped.
+    popped, and high covers everything that can have been popped.
 
     Args:
         change: the new owner.

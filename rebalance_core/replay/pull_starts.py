@@ -41,7 +41,7 @@ class PullStarts:
 
     Args:
         history: the group with its observations; ``committed_offsets`` None means that commits are
-            unknown, so only the rules that always give 0 answer.
+            unknown, so only the rules that always give 0 apply.
         changes: the changes of every epoch, in order.
     """
 
@@ -70,7 +70,7 @@ class PullStarts:
             added.sort(key=_earliest_ms)
 
     def rows(self, epoch: Epoch, changes: list[OwnerChange]) -> list[Row]:
-        """Return the rows of an epoch; call it for every epoch, in order."""
+        """Return the rows of an epoch; must be called for every epoch, in order."""
         held = holders_by_queue(epoch.holdings, {change.queue for change in changes})
         self._unsure |= epoch.unsure_before
         rows: list[Row] = []
@@ -118,8 +118,8 @@ class PullStarts:
     def _others_start(self, change: OwnerChange) -> bool:
         """Return whether another client may start and commit before, at the same time or later.
 
-        Later only if the client of the change does not know yet that the queue passes to another
-        client, or regains it inside the window.
+        It may do so later only if the client of the change does not know yet that the queue passes
+        to another client, or regains it within the window.
         """
         added = self._added[change.queue]
         first = bisect_left(added, change.earliest_ms, key=_earliest_ms)
@@ -160,8 +160,8 @@ class PullStarts:
         return start
 
     def _group_start(self, handover: Handover, member: Member) -> StartOffset:
-        """Return the start by the broker's answer, or by the client's own rule without an
-        answer.
+        """Return the start given by the broker's answer or, without one, by the client's own
+        rule.
         """
         change, past, queue = handover.change, handover.past, handover.queue
         uncommitted = None
@@ -177,18 +177,18 @@ class PullStarts:
             return self._stored.start(handover, uncommitted)
         assert uncommitted is not None
         if forgotten and past.gone_ms + COMMIT_TRANSIT_MS > change.earliest_ms:
-            # An owner that has not released the queue yet may still commit its progress in the old
+            # An owner that has not yet released the queue may still commit its progress in the old
             # queue.
             return replace(uncommitted, high=None)
         return uncommitted
 
     def _uncommitted(self, change: OwnerChange, member: Member) -> StartOffset:
-        """Return the start where nothing is committed; only a queue's master knows the end."""
+        """Return the start if nothing is committed; only a queue's master knows the end."""
         start = start_rule.client_start(self._history, self._offsets, change, member)
         return start_rule.without_end(start) if self._switches.has_no_end(change) else start
 
     def _local_start(self, handover: Handover, member: Member) -> StartOffset:
-        """Return the start by a BROADCASTING client's own offset file."""
+        """Return the start given by a BROADCASTING client's own offset file."""
         change, queue = handover.change, handover.queue
         commit = self._commits.newest(queue, change.earliest_ms, change.client_id)
         if commit is None and change.client_id not in handover.past.clients:
@@ -245,7 +245,7 @@ class PullStarts:
         }
 
     def _is_beyond(self, change: OwnerChange, start: StartOffset, seen: QueueOffset) -> bool:
-        """Return True if the start was committed before the observation and is beyond the observed
+        """Return True if the start was committed before the observation but is beyond the observed
         end.
 
         Otherwise the queue has grown since, because a client that commits has read that far.
@@ -259,8 +259,8 @@ class PullStarts:
         return most is not None and start.offset is not None and most >= start.offset
 
     def _lowest(self, row: Row, change: OwnerChange, start: StartOffset) -> int | None:
-        """Return the lowest offset at which the owner can have begun to read, its first pull
-        corrected.
+        """Return the lowest offset at which the owner can have begun to read, after correcting its
+        first pull.
 
         An observation older than the commit does not bound it.
         """
@@ -283,11 +283,11 @@ def _remember(
     """Record the effect of an epoch on a queue that still has a holder.
 
     Args:
-        past: changed in place; when the queue was released is set.
+        past: changed in place; the moment at which the queue was released is set.
         adds: the adds of the queue in this epoch.
-        held: processes of each client that hold it now.
-        stays: a client held it before.
-        lows: the known lowest starts of those adds.
+        held: the processes of each client that now hold it.
+        stays: whether a client that held it before still does.
+        lows: the known lowest starts for those adds.
     """
     past.clients |= held.keys()
     past.last_holders = set(held)
@@ -306,8 +306,8 @@ def _earliest_ms(added: tuple[OwnerChange, Epoch]) -> int:
 
 
 def _adding_member(epoch: Epoch, change: OwnerChange) -> Member:
-    """Return the process that takes the queue; of several with the same id, the lowest channel
-    id.
+    """Return the process that takes the queue; of several with the same id, the one with the lowest
+    channel id.
     """
     takers = [
         key

@@ -1,7 +1,7 @@
-"""Offsets after the loss of a master: a slave answers with an older copy, and a master that returns
+"""Offsets after the loss of a master: a slave answers with an older copy, and a returning master
 does not know the commits sent to the slave (rocketmq.md §15).
 
-A master that has returned lists the members one by one, so for some seconds clients hold, read and
+A master that has returned lists the members one by one, so for a few seconds clients hold, read and
 commit queues that are not theirs, on all brokers of the topic.
 """
 
@@ -17,12 +17,12 @@ from rebalance_core.replay.masters import MasterOutage, MasterOutages
 
 @dataclass(frozen=True, slots=True)
 class RoleSwitch:
-    """A period in which commits of a queue are lost, or are made by clients other than its owner.
+    """A period in which commits on a queue are lost, or are made by clients other than its owner.
 
     Attributes:
         began_ms: its start.
-        kept_ms: the answering broker knows commits that had arrived by then.
-        settled_ms: when only the owner commits again, to the master; None: unknown.
+        kept_ms: the time by which commits must have arrived for the answering broker to know them.
+        settled_ms: when only the owner commits again, and to the master; None: unknown.
     """
 
     began_ms: int
@@ -31,17 +31,17 @@ class RoleSwitch:
 
 
 def of_own_master(outage: MasterOutage) -> RoleSwitch:
-    """Return an outage as it affects the queues of its own broker."""
+    """Return an outage as it affects its own broker's queues."""
     settled_ms = None if outage.up_ms is None else outage.up_ms + MASTER_BACK_MS
     return RoleSwitch(outage.down_ms, outage.down_ms - SLAVE_COPY_MS, settled_ms)
 
 
 class RoleSwitches:
-    """Outages of the masters of a group's queues.
+    """The outages of the masters of a group's queues.
 
     Args:
         all_events: the group's events, in any order.
-        brokers: those with a queue that the group could ever read.
+        brokers: the brokers with a queue that the group could ever read.
     """
 
     def __init__(self, all_events: Iterable[Event], brokers: Collection[str]) -> None:
@@ -56,7 +56,7 @@ class RoleSwitches:
         }
 
     def until(self, broker_name: str, at_ms: int) -> list[RoleSwitch]:
-        """Return the broker's outages that began not later than a moment, in order."""
+        """Return the broker's outages that began by a given moment, in order."""
         of_broker = map(of_own_master, self._outages.outages_of(broker_name))
         others = (
             RoleSwitch(up_ms, up_ms, up_ms + MASTER_BACK_MS)
@@ -68,7 +68,9 @@ class RoleSwitches:
         return sorted(switches, key=lambda switch: (switch.began_ms, switch.kept_ms))
 
     def went_to_slaves(self, broker_name: str, sent_ms: int, asked_ms: int) -> bool:
-        """Return True if a master that returned by ``asked_ms`` lacks a commit of ``sent_ms``."""
+        """Return True if a master that returned by ``asked_ms`` lacks a commit sent at
+        ``sent_ms``.
+        """
         return any(
             outage.down_ms <= sent_ms and outage.over(asked_ms) and not outage.over(sent_ms)
             for outage in self._outages.outages_of(broker_name)

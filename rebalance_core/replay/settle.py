@@ -1,4 +1,4 @@
-"""The holders once every member has seen the current view: one pass of each member."""
+"""The holders once every member has seen the current view, after one pass by each member."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NO_QUEUES: frozenset[MessageQueue] = frozenset()
 
 
 class Held(dict[ProcessKey, frozenset[MessageQueue]]):
-    """Queues by process; a process without an entry has none."""
+    """The queues by process; a process without an entry has none."""
 
     def __missing__(self, key: ProcessKey) -> frozenset[MessageQueue]:
         """Return no queues for a process without an entry."""
@@ -36,7 +36,7 @@ class Held(dict[ProcessKey, frozenset[MessageQueue]]):
 
 @dataclass(frozen=True, slots=True)
 class SharedHoldings:
-    """The queues from which a process takes messages, besides those that it owns exclusively.
+    """The queues from which a process takes messages, other than those that it owns exclusively.
 
     Upstream: ``RebalanceImpl.processQueueTable`` and ``popProcessQueueTable``.
 
@@ -52,15 +52,15 @@ class SharedHoldings:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """Queues of every live process, and the topics that some member could not allocate.
+    """The queues of every live process, and the topics that at least one member could not allocate.
 
     Attributes:
         holdings: queues of topics that are not shared; processes without queues may be missing.
-        frozen_topics: topics for which some member got no answer.
-        taken: of shared topics; processes that take nothing may be missing.
+        frozen_topics: topics for which at least one member got no answer.
+        taken: the queues taken from shared topics; processes that take nothing may be missing.
         unsure: queues without a known holder that a member with unknown subscriptions or rules may
             hold, so that they do not count as unowned; and all doubtful queues.
-        doubtful: queues whose holding depends on client rules known from source code only.
+        doubtful: queues whose holding depends on client rules known only from source code.
     """
 
     holdings: Holdings
@@ -77,7 +77,7 @@ def settle(
     taken_before: Mapping[ProcessKey, SharedHoldings] | None = None,
     doubtful_before: Holdings | None = None,
 ) -> Settled:
-    """Run one pass of every member on the current view.
+    """Run one pass by every member on the current view.
 
     A member without an answer for a topic keeps what it pulled and popped there; an answer to pull
     ends what it popped, and vice versa (``RebalanceImpl.updateMessageQueueAssignment``). New
@@ -85,13 +85,15 @@ def settle(
 
     If no broker grants a queue's order lock, the queue stays with its holder and gets no new owner.
 
-    A member whose subscriptions are unknown counts for every topic. Its retry topic apart, its
-    shares of topics that others subscribe are ``unsure``, and it freezes none of them. So are all
-    queues that a member with unknown rules may hold. If a rule known only from source code applies,
-    a member keeps the queues that it holds either way; the rest is ``doubtful``.
+    A member whose subscriptions are unknown counts for every topic. Except for its retry topic, its
+    shares of topics to which others subscribe are ``unsure``, and it freezes none of them. Also
+    ``unsure`` are all queues that a member with unknown rules may hold. If a rule known only from
+    source code applies, a member keeps the queues that it would hold either way; the rest are
+    ``doubtful``.
 
-    A topic is divided once for all members that divide it alike, and members with equal holdings
-    and shares run one pass together. Cost: O(members), and a pass of each that has or gets queues.
+    A topic is allocated once for all members that allocate it alike, and members with equal
+    holdings and shares run one pass together. Cost: O(members), plus a pass by each member that has
+    or gets queues.
 
     Args:
         state: the group as its members see it now.
@@ -131,7 +133,9 @@ def settle(
 
 
 class Outcome(NamedTuple):
-    """Queues that a process surely pulls and pops after a pass, and queues that it may hold."""
+    """The queues that a process certainly pulls and pops after a pass, and those that it may
+    hold.
+    """
 
     pulled: frozenset[MessageQueue]
     popped: frozenset[MessageQueue]
@@ -142,7 +146,7 @@ HAD_NOTHING = Outcome(NO_QUEUES, NO_QUEUES, NO_QUEUES)
 
 
 class _Before:
-    """Holdings of each process before its pass."""
+    """The holdings of each process before its pass."""
 
     def __init__(
         self, held: Holdings, taken: Mapping[ProcessKey, SharedHoldings], doubtful: Holdings
@@ -162,7 +166,7 @@ class _Before:
 def _passes(
     state: GroupView, kind: Kind, before: _Before, allocations: TopicAllocations, frozen: set[str]
 ) -> dict[ProcessKey, Outcome]:
-    """Return the results of the passes of a kind's members; those left without queues may be
+    """Return the results of the passes by a kind's members; those left without queues may be
     missing.
 
     Topics without an answer are added to ``frozen``.
@@ -198,7 +202,7 @@ def _may_hold(
 ) -> Iterator[MessageQueue]:
     """Yield queues that members with unknown subscriptions may hold: their shares of every topic.
 
-    Without a share of a topic they keep their earlier queues there, which are unknown. A member
+    Without a share of a topic, they keep their earlier queues there, which are unknown. A member
     with unknown rules may hold any queue of its topics.
     """
     member = kind.example

@@ -13,7 +13,7 @@ from rebalance_core.replay.member import Member
 
 @dataclass(frozen=True, slots=True)
 class SharedTopic:
-    """A topic that some member pops.
+    """A topic that at least one member pops.
 
     Attributes:
         queues: mqAll.
@@ -28,12 +28,13 @@ class SharedTopic:
 def shared_topics(
     members: Iterable[Member], pop_shares: Mapping[str, int], settings: GroupSettings
 ) -> dict[str, int | None]:
-    """Return the topics that some member pops, in Java's order, with `SharedTopic.share_queue_num`.
+    """Return the topics that at least one member pops, in Java's order, with
+    `SharedTopic.share_queue_num`.
 
     Args:
         members: the live members.
-        pop_shares: share number of each topic whose request mode is POP.
-        settings: the group's.
+        pop_shares: the share number of each topic whose request mode is POP.
+        settings: the group's settings.
     """
     popped: set[str] = set()
     behind_proxies: set[str] = set()

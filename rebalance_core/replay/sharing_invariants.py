@@ -1,4 +1,4 @@
-"""Invariants of an epoch among the rows about topics that members share."""
+"""Invariants among an epoch's rows about topics that members share."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from rebalance_core.strategies.pop import WHOLE_BROKER
 
 
 def sharing_errors(instant: Instant) -> Iterator[str]:
-    """Yield a sentence for each contradiction about this epoch's shared topics."""
+    """Yield one sentence for each contradiction about this epoch's shared topics."""
     for check in (
         _topic_errors,
         _reach_errors,
@@ -36,8 +36,8 @@ def _topic_errors(instant: Instant) -> Iterator[str]:
 
 
 def _reach_errors(instant: Instant) -> Iterator[str]:
-    """Check that reaching clients are members, with either all queues of a broker or single
-    ones.
+    """Check that the clients in pop_reach are members, and reach either all queues of a broker or
+    individual ones.
     """
     ids: dict[tuple[str, str, str], set[int]] = defaultdict(set)
     for row in instant.reach:
@@ -75,7 +75,7 @@ def _pop_metric_errors(instant: Instant) -> Iterator[str]:
 
 
 def _exact_errors(instant: Instant) -> Iterator[str]:
-    """Check the figures of topics whose entries are all readable queues against the entries."""
+    """Check the figures of topics whose entries are all readable queues against those entries."""
     if instant.epoch["status"] != SETTLED or any(
         row["suspended"] or row["strategy"].startswith("CONFIG") for row in instant.members
     ):

@@ -1,4 +1,4 @@
-"""The start of a queue without a known commit: the rule, its answer and its bounds."""
+"""The start in a queue without a known commit: the rule, its answer and its bounds."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ from rebalance_core.replay.offset_observations import QueueOffsets
 
 @dataclass(frozen=True, slots=True)
 class StartOffset:
-    """A start offset, the lowest and highest possible answer, and the rule that decided."""
+    """A start offset, the lowest and highest possible answers, and the rule that applied."""
 
     rule: str | None
     offset: int | None = None
@@ -43,7 +43,7 @@ class StartOffset:
 
 
 def without_end(start: StartOffset) -> StartOffset:
-    """Return the start where no broker knows the queue's end: only the broker's 0 is an answer."""
+    """Return the start if no broker knows the queue's end: only the broker's 0 is an answer."""
     if start.rule not in (MAX_OFFSET, RETRY_MAX, TIMESTAMP_SEARCH):
         return start
     if start.low is None or start.low == start.offset:
@@ -52,16 +52,16 @@ def without_end(start: StartOffset) -> StartOffset:
 
 
 def zero(rule: str) -> StartOffset:
-    """Return a start of 0 by a rule, regardless of observations."""
+    """Return a start of 0 under a rule, regardless of observations."""
     return StartOffset(rule, 0, 0, 0)
 
 
 def uncommitted_start(
     history: GroupHistory, offsets: QueueOffsets, change: OwnerChange, member: Member
 ) -> StartOffset:
-    """Return where a member starts on a queue for which the group never committed an offset.
+    """Return where a member starts in a queue for which the group never committed an offset.
 
-    The newest observation before the change decides the rule; the bounds cover the broker's
+    The newest observation before the change determines the rule; the bounds cover the broker's
     possible answers from then until the first observation after the window.
     """
     if history.settings.consumer_type == PULL:
@@ -90,9 +90,9 @@ def client_start(
 ) -> StartOffset:
     """Return `uncommitted_start` as the member's client computes it, which may differ from Java's.
 
-    A rule that is unknown, or known from source code only, may give any offset of the queue; but a
-    broker that surely answers 0 answers so to all clients. BROADCASTING members of other languages,
-    whose offsets are in their own files, were never recorded.
+    A rule that is unknown, or known only from source code, may give any offset in the queue, but a
+    broker that certainly answers 0 does so for all clients. BROADCASTING members in other
+    languages, whose offsets are in their own files, were never recorded.
     """
     profile = member.profile
     broadcasts = member.message_model == BROADCASTING
@@ -109,9 +109,7 @@ def client_start(
 
 
 def _broker_start(history: GroupHistory, offsets: QueueOffsets, change: OwnerChange) -> StartOffset:
-    """Return the start of a client that takes an uncommitted queue only where the broker answers
-    0.
-    """
+    """Return the start of a client that takes an uncommitted queue only if the broker answers 0."""
     seen = _seen(offsets, change)
     answers = {None} if seen is None else _answers(history, offsets, change, seen)
     if answers == {True}:
@@ -136,10 +134,10 @@ def _seen(offsets: QueueOffsets, change: OwnerChange) -> QueueOffset | None:
 def _answers(
     history: GroupHistory, offsets: QueueOffsets, change: OwnerChange, seen: QueueOffset
 ) -> set[bool | None]:
-    """Return the possible values of `_broker_says_zero` inside the window.
+    """Return the possible values of `_broker_says_zero` within the window.
 
     The minimum only rises. While it is 0, the last observation does not determine later ones,
-    except of a retry queue that was not observed because it is so young.
+    except for a retry queue that was not observed because it is so new.
     """
     queue = change.queue
     rows = [seen, *offsets.around(queue, change.earliest_ms, change.latest_ms)]
@@ -174,7 +172,7 @@ def _client_start(
     member: Member,
     seen: QueueOffset | None,
 ) -> StartOffset:
-    """Apply the client's own rule, with the bounds of the look-up it makes."""
+    """Apply the client's own rule, with the bounds of the look-up that it makes."""
     retry, mode = is_retry_topic(change.queue.topic), member.consume_from_where
     if mode == FIRST_OFFSET:
         return zero(RETRY_ZERO if retry else FIRST_ZERO)
@@ -223,12 +221,12 @@ def _timestamp_start(
         searched_ms=change.latest_ms if after is None else after.observed_ms,
         version=history.settings.broker_version,
     ).high
-    if newest is None:  # nor is it known which messages at the queue's begin were deleted
+    if newest is None:  # nor is it known which messages at the start of the queue were deleted
         return StartOffset(TIMESTAMP_SEARCH, low, low, None)
     top = newest if high is None else min(high, newest)
     return StartOffset(TIMESTAMP_SEARCH, low, low, max(low, top))
 
 
 def missing_queue(readable: Mapping[str, Sequence[MessageQueue]], queue: MessageQueue) -> bool:
-    """Return True for a queue of a CONFIG list that does not exist or cannot be read."""
+    """Return True for a queue in a CONFIG list that does not exist or cannot be read."""
     return queue not in readable.get(queue.topic, [])

@@ -1,4 +1,4 @@
-"""The start of a queue that was held or committed before: the group's commit and its bounds."""
+"""The start in a queue that was held or committed before: the group's commit and its bounds."""
 
 from collections.abc import Iterable, Set
 from dataclasses import dataclass, field, replace
@@ -22,16 +22,18 @@ from rebalance_core.replay.topic_deletions import BEFORE_ALL_MS, DeletionsByQueu
 
 @dataclass(slots=True)
 class Past:
-    """The previous holders of a queue, and where its owner started."""
+    """A queue's previous holders, and where its owner started."""
 
     clients: set[str] = field(default_factory=set)
     last_holders: set[str] = field(default_factory=set)
     held: bool = False
-    """A client still holds it."""
+    """Whether a client still holds it."""
     since_ms: int = BEFORE_ALL_MS
-    """When the last holder was assigned it."""
+    """When the queue was assigned to the last holder."""
     taken_ms: int = BEFORE_ALL_MS
-    """The latest moment at which it had taken it; `BEFORE_ALL_MS`: before the log began."""
+    """The latest moment by which the last holder had taken it; `BEFORE_ALL_MS` if before the log
+    began.
+    """
     alone_ms: int | None = None
     """The moment by which all earlier holders had released it; None if others also hold it."""
     dropped_ms: int = BEFORE_ALL_MS
@@ -41,27 +43,27 @@ class Past:
     low: int | None = None
     """The lowest offset at which the last holder can have started."""
     switches: tuple[RoleSwitch, ...] = ()
-    """The losses and returns of masters so far that affect the queue."""
+    """The losses and returns of masters that have affected the queue so far."""
     switched_low: int = 0
-    """The lowest offset that any client can have committed, or kept, in all of these."""
+    """The lowest offset that any client can have committed, or kept, in any of these."""
 
 
 @dataclass(frozen=True, slots=True)
 class Handover:
-    """An ADD of a queue, and other clients that may write its commit until the new owner has
+    """An ADD of a queue, and the other clients that may write its commit until the new owner has
     read it.
     """
 
     change: OwnerChange
     past: Past
     gone_ms: int
-    """As `Past.gone_ms`, with the drops of this epoch."""
+    """As `Past.gone_ms`, including the drops in this epoch."""
     stays: bool
-    """Another client keeps the queue."""
+    """Whether another client keeps the queue."""
     others_start: bool
-    """Another client may be assigned it, and commit, before the new owner reads."""
+    """Whether another client may be assigned the queue, and commit, before the new owner reads."""
     persists: Set[str]
-    """Clients that persist the queue as they leave."""
+    """The clients that persist the queue's offset when they leave."""
 
     @property
     def queue(self) -> MessageQueue:
@@ -75,7 +77,7 @@ class Handover:
 
 
 class StoredStarts:
-    """Starts derived from the observations of a group.
+    """Starts derived from a group's observations.
 
     Args:
         offsets: the offsets of its queues.
@@ -104,7 +106,7 @@ class StoredStarts:
         return None
 
     def may_be_unknown(self, queue: MessageQueue, past: Past, at_ms: int) -> bool:
-        """Return whether no evidence shows that a commit had arrived and survived all losses of
+        """Return whether there is no evidence that a commit had arrived and survived all losses of
         masters.
         """
         after_ms = self._deletions.forgotten(queue, at_ms)
@@ -122,7 +124,7 @@ class StoredStarts:
     def follow_masters(self, past: Past, change: OwnerChange) -> None:
         """Record every loss of the queue's master until the end of a change's window.
 
-        Call it for every change of the queue, in order, before the change is counted.
+        Must be called for every change of the queue, in order, before the change is counted.
         """
         queue = change.queue
         switches = self._switches.until(queue.broker_name, change.latest_ms)
@@ -132,7 +134,7 @@ class StoredStarts:
             past.switches += (switch,)
 
     def _lowest(self, queue: MessageQueue, past: Past, at_ms: int) -> int:
-        """Return the lowest offset that the master can have had at a moment."""
+        """Return the lowest offset that the master can have had at a given moment."""
         placeholder = OwnerChange(
             queue=queue,
             action=ADD,
@@ -178,8 +180,8 @@ class StoredStarts:
     def _estimate(
         self, handover: Handover, stored: CommittedOffset | None, inside: list[CommittedOffset]
     ) -> int | None:
-        # Only the holder until now persists the offset when it leaves; a client that lost the queue
-        # earlier, was lost, or takes it back commits its later progress.
+        # Only the most recent holder persists the offset when it leaves; a client that lost the
+        # queue earlier, was lost, or takes it back commits its later progress.
         past = handover.past
         handed_over = [row for row in inside if past.held and row.client_id in handover.persists]
         if handed_over:
@@ -198,13 +200,15 @@ class StoredStarts:
         return [row for row in commits if row is not None]
 
     def _outlived(self, handover: Handover) -> bool:
-        """Return whether the queue was deleted while, or after, the last holder had it."""
+        """Return whether the queue was deleted while or after the last holder had it."""
         past = handover.past
         born_ms = self._deletions.last(handover.queue, handover.change.earliest_ms)
         return bool(past.last_holders) and past.since_ms < born_ms
 
     def _is_final(self, handover: Handover, row: CommittedOffset) -> bool:
-        """Return whether no client could still write when the commit arrived, by the event."""
+        """Return whether, by the time of the event, no client could still write when the commit
+        arrived.
+        """
         past, earliest_ms = handover.past, handover.change.earliest_ms
         if past.held or not past.last_holders:
             return False
@@ -215,8 +219,8 @@ class StoredStarts:
 
     def _may_be_old(self, handover: Handover, base: CommittedOffset | None) -> bool:
         """Return True if the broker may answer with a commit on a deleted queue of the same name.
-        4.9 keeps those commits; later brokers may receive them again from a client that has not
-        released the queue yet.
+        4.9 keeps those commits; later brokers may receive them again from a client that has not yet
+        released the queue.
         """
         queue, earliest_ms = handover.queue, handover.change.earliest_ms
         born_ms = self._deletions.last(queue, earliest_ms)
@@ -233,7 +237,7 @@ class StoredStarts:
         return 0 if self._outlived(handover) else handover.past.low or 0
 
     def _settled(self, handover: Handover) -> Handover:
-        """Return the handover without the role switches that a later commit makes irrelevant."""
+        """Return the hand-over without the role switches that a later commit makes irrelevant."""
         past, settled_ms = handover.past, _settled_ms(handover.past)
         if settled_ms is None:
             return handover
@@ -251,7 +255,7 @@ class StoredStarts:
         return later if base is not None and base.observed_ms >= newer_ms else handover
 
     def _base(self, handover: Handover) -> CommittedOffset | None:
-        """Return the newest commit after which no client wrote less."""
+        """Return the newest commit after which no client wrote a lower one."""
         past, queue, at_ms = handover.past, handover.queue, handover.change.earliest_ms
         after_ms = self._deletions.forgotten(queue, at_ms)
         arrived = self._commits.newest_arrived(queue, at_ms, after_ms)
@@ -285,14 +289,16 @@ class StoredStarts:
             end_ms = change.latest_ms
         top = self._offsets.max_by(handover.queue, end_ms, change.earliest_ms)
         if top is not None and past.switches:
-            # a slave may know a commit of messages that it does not have yet
+            # a slave may know a commit for messages that it does not have yet
             life = self._offsets.life(handover.queue, change.earliest_ms)
             values = [*values, *(r.max_offset for r in life if r.observed_ms <= change.latest_ms)]
         return None if top is None else max([top, *values])
 
 
 def _settled_ms(past: Past) -> int | None:
-    """Return when all switches of a queue are over, or None if there is none or one continues."""
+    """Return when all switches of a queue are over, or None if there are none or one is still in
+    progress.
+    """
     ends = [switch.settled_ms for switch in past.switches]
     return None if None in ends else max((end for end in ends if end is not None), default=None)
 

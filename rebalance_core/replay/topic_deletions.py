@@ -1,4 +1,4 @@
-"""Deletions of topics on brokers; earlier observations are of other queues."""
+"""Deletions of topics on brokers; earlier observations belong to other queues."""
 
 from bisect import bisect_right
 
@@ -25,11 +25,11 @@ class DeletionsByQueue:
         return self._of(queue)[0]
 
     def last(self, queue: MessageQueue, at_ms: int) -> int:
-        """Return the last deletion not later than a moment, or `BEFORE_ALL_MS`."""
+        """Return the last deletion up to a given moment, or `BEFORE_ALL_MS`."""
         return _last(self._of(queue)[0], at_ms)
 
     def forgotten(self, queue: MessageQueue, at_ms: int) -> int:
-        """Return the last deletion not later than a moment that also removed the commits."""
+        """Return the last deletion up to a given moment that also removed the commits."""
         return _last(self._of(queue)[1], at_ms)
 
     def _of(self, queue: MessageQueue) -> tuple[list[int], list[int]]:

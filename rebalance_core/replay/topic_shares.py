@@ -34,13 +34,14 @@ def strategy_key(member: Member) -> StrategyKey:
 
 @dataclass(slots=True)
 class UncertainHoldings:
-    """Queues that a process may hold after a pass, by rules known from source code only.
+    """The queues that a process may hold after a pass, by rules known only from source code.
 
     Attributes:
         held: the queues that it certainly held before the pass.
         may_hold: the queues that it may have held before the pass.
         doubtful: the queues that it may hold after the pass.
-        ended: the pass may have ended, so that it keeps its queues of the topics that follow.
+        ended: whether the pass may have ended, so that the process keeps its queues in the
+            remaining topics.
     """
 
     held: frozenset[MessageQueue]
@@ -51,9 +52,10 @@ class UncertainHoldings:
     def between(
         self, *outcomes: Iterable[MessageQueue], or_as_before: str | None = None
     ) -> list[MessageQueue]:
-        """Return the queues in all outcomes; record queues in only some outcomes as doubtful.
+        """Return the queues that are in all outcomes; record those in only some outcomes as
+        doubtful.
 
-        ``or_as_before``: the topic whose earlier queues it may also keep.
+        ``or_as_before`` is the topic whose earlier queues it may also keep.
         """
         sets = [set(outcome) for outcome in outcomes]
         possible = set().union(*sets)
@@ -75,13 +77,13 @@ def pops_topic(state: GroupView, member: Member, shared: SharedTopic) -> bool:
 Share: TypeAlias = Sequence[MessageQueue] | None
 """None if the pass leaves the topic unchanged."""
 Answer: TypeAlias = tuple[tuple[MessageQueue, ...] | None, ...]
-"""A member's share; two shares where its client's sort order is unknown."""
+"""A member's share; two shares if its client's sort order is unknown."""
 NO_SHARE: Answer = ((),)
 NO_ANSWER: Answer = (None,)
 
 
 def known_share(answer: Answer, uncertain: UncertainHoldings) -> Share:
-    """Return the queues that the member surely gets, or its only possible answer."""
+    """Return the queues that the member certainly gets, or its only possible answer."""
     if len(answer) == 1:
         return answer[0]
     return uncertain.between(*(share or () for share in answer))
@@ -92,7 +94,7 @@ class TopicAllocation:
     """The answers that members of the same kind get for a topic.
 
     Attributes:
-        others: The answer for most of them.
+        others: The answer for most members.
         named: The answers that differ, by client id.
     """
 
@@ -105,7 +107,7 @@ class TopicAllocation:
 
 
 class TopicAllocations:
-    """Shares of topics that the members of a view get.
+    """The shares of topics that the members of a view get.
 
     Args:
         state: The view.
@@ -151,7 +153,7 @@ class TopicAllocations:
         try:
             shares = allocate_all_for_pop(*arguments)
         except AllocationError:
-            pass  # that of this member; others' may not
+            pass  # the member's own; those of others may not
         else:
             return TopicAllocation(
                 NO_SHARE, {client_id: (tuple(share),) for client_id, share in shares.items()}
@@ -168,7 +170,7 @@ class TopicAllocations:
         )
 
     def pulled(self, kind: Kind, topic: str, queues: Sequence[MessageQueue]) -> TopicAllocation:
-        """Return the allocation of a topic among members of a kind by their strategy.
+        """Return the allocation of a topic to members of a kind by their strategy.
 
         Clients whose strategies return nothing for an empty argument release the topic.
         """
@@ -191,7 +193,7 @@ class TopicAllocations:
     def _divided(
         self, kind: Kind, topic: str, queues: Sequence[MessageQueue], without: Answer
     ) -> TopicAllocation:
-        """Return the division of a topic with queues; ``without``: the answer to an empty
+        """Return the division of a topic with queues; ``without`` is the answer to an empty
         argument.
         """
         profile, strategy = kind.example.profile, self._strategies[strategy_key(kind.example)]
@@ -246,8 +248,8 @@ class TopicAllocations:
     def _shares_of_all(
         self, member: Member, topic: str, queues: Sequence[MessageQueue], order: str
     ) -> dict[str, list[MessageQueue]] | AllocationError:
-        """Return the shares of all members by a member's strategy, or the error that a member's
-        raises.
+        """Return the shares of all members by a member's strategy, or the error that it raises for
+        a member.
         """
         key = strategy_key(member), topic, order
         if key not in self._shares:
@@ -269,5 +271,5 @@ class TopicAllocations:
 
 
 def _sorted(queues: Sequence[MessageQueue], order: str) -> Sequence[MessageQueue]:
-    """Return queues, which are in Java's order, in another order."""
+    """Return queues, given in Java's order, in another order."""
     return sorted(queues) if order == BYTES else queues
