@@ -1,4 +1,4 @@
-"""The answer of `explain`: plain values for the text and the JSON object, and each reason in
+"""The answer from `explain`: plain values for the text and the JSON object, and each reason in
 words.
 """
 
@@ -55,9 +55,9 @@ _BEHIND_PROXIES = {
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A code, a sentence, and the formula if one decided.
+    """A code, a sentence, and the formula, if one determined the result.
 
-    ``client_id``: the client that the sentence is about.
+    ``client_id`` is the client that the sentence is about.
     """
 
     code: str
@@ -102,7 +102,7 @@ def _taken(
 
 
 def _kept(settled: Settlement, member: MembershipsRow) -> tuple[str, str, Formula | None]:
-    """Give the reason of a client whose pass does not take the queue."""
+    """Return the reason for a client whose pass does not take the queue."""
     outcome, topic = settled.outcome(member), settled.topic
     texts = {
         settlement.SUSPENDED: (
@@ -181,8 +181,8 @@ def _misses(settled: Settlement, queue: MessageQueue, member: MembershipsRow) ->
 
 
 def _left_out(settled: Settlement, queue: MessageQueue, passing: list[MembershipsRow]) -> Reason:
-    """Return why no running member's strategy assigns the queue to the member itself."""
-    # One text may be two strategies: CONSISTENT_HASH has a charset only before 5.0.
+    """Return why no running member's strategy assigns the queue to that member itself."""
+    # One text may denote two strategies: CONSISTENT_HASH depends on a charset only before 5.0.
     formulas: dict[str, Formula] = {}
     for member in passing:
         formula = _formula(settled, member, queue)
@@ -260,8 +260,8 @@ def _formula(settled: Settlement, member: MembershipsRow, queue: MessageQueue) -
 
 
 def taker_reason(settled: Settlement, queue: MessageQueue, client_id: str) -> Reason:
-    """Explain why this client, which a row names, may take from the queue; of -1 any of the
-    broker.
+    """Explain why this client, which a row names, may take from the queue or, for -1, from any
+    queue of the broker.
     """
     processes = settled.view.processes_of.get(client_id)
     if not processes:
@@ -390,7 +390,7 @@ POP_RULE_TEXTS = {
 
 @dataclass(frozen=True, slots=True)
 class PullStart:
-    """Where a reader began; numbers are message offsets, None where nothing is known."""
+    """Where a reader began; numbers are message offsets, or None if unknown."""
 
     rule: str | None
     status: str
@@ -408,7 +408,9 @@ class PullStart:
 def start_of(
     pull_starts: Sequence[PullStartsRow], queue: MessageQueue, client_id: str, epoch: int
 ) -> PullStart | None:
-    """Return the start of a client that added the queue in that epoch, or None at the beginning."""
+    """Return the start of a client that added the queue in that epoch, or None at the beginning of
+    the log.
+    """
     for row in pull_starts:
         if row["epoch"] == epoch and row["client_id"] == client_id and queue_of(row) == queue:
             return _start(row, RULE_TEXTS[row["rule"]], row["corrected_offset"])
@@ -445,7 +447,9 @@ class FirstPop:
 def first_pop_of(
     pop_starts: Sequence[PopStartsRow], queue: MessageQueue, epoch: int
 ) -> FirstPop | None:
-    """Return the last start of the queue's pops up to an epoch, or None at the beginning."""
+    """Return the last start of the queue's pops up to an epoch, or None at the beginning of the
+    log.
+    """
     of_queue = (row for row in pop_starts if queue_of(row) == queue and row["epoch"] <= epoch)
     row = max(of_queue, key=lambda row: row["epoch"], default=None)
     if row is None:
@@ -456,7 +460,7 @@ def first_pop_of(
 
 @dataclass(frozen=True, slots=True)
 class EpochCause:
-    """The epoch at the time, and the events that began it."""
+    """The epoch at the requested time, and the events that began it."""
 
     epoch: int
     from_ms: int
@@ -467,31 +471,34 @@ class EpochCause:
     members: int
     distinct_members: int
     latest_ms: int | None
-    """The time by which all its changes of queues have happened; None if it changed none."""
+    """The time by which all its queue changes have happened; None if it changed none."""
     untold_ms: int | None = None
-    """How long it takes members to see it without a notice; None if they are notified, or if the
+    """How long it takes members to see the epoch without a notice; None if they are notified or the
     ledger does not show it.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Lists:
-    """The lists that the clients of an epoch sort before they allocate."""
+    """The lists that an epoch's clients sort before they allocate."""
 
     epoch: int
     mq_all: tuple[str, ...]
     cid_all: tuple[str, ...]
     queue_index: int | None
     client_indexes: tuple[int, ...]
-    """Indexes in cidAll of the holders, now and before; without a holder, of the member that should
-    hold it."""
+    """The indexes in cidAll of the holders, now and before; without a holder, that of the member
+    that should hold the queue.
+    """
     mq_all_known: bool = True
-    """False: rows of queues are missing, and mq_all has those that may exist."""
+    """Whether mq_all is known; if not, rows of queues are missing, and mq_all contains those that
+    may exist.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Acquisition:
-    """How the holder received the queue: its last ADD."""
+    """How the holder acquired the queue: its last ADD."""
 
     epoch: int
     change_ms: int
@@ -504,12 +511,12 @@ class Acquisition:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """A client that holds the queue, and why."""
+    """A client that holds the queue, and the reason."""
 
     client_id: str
     processes: int
     index: int | None
-    """Its first place in cidAll."""
+    """Its first index in cidAll."""
     reason: Reason
     taken: Acquisition | None
     start: PullStart | None
@@ -517,21 +524,21 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class Taker:
-    """A client that may take messages from the queue, and why."""
+    """A client that may take messages from the queue, and the reason."""
 
     client_id: str
     processes: int
     index: int | None
-    """Its first place in cidAll."""
+    """Its first index in cidAll."""
     entries: tuple[str, ...]
     """The rows of pop_reach that show this: the queue, its whole broker (-1), or some of its
     queues."""
     reason: Reason
     pulls: bool
-    """It pulls from queues that others pop."""
+    """Whether it pulls from queues that others pop."""
     from_epoch: int
     from_ms: int
-    """The time since which it reaches the queue; the oldest of several rows."""
+    """The time since which it has reached the queue; of several rows, the oldest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -540,17 +547,17 @@ class Sharers:
 
     since_epoch: int
     since_ms: int
-    """The time since which members share the topic continuously."""
+    """The time since which members have continuously shared the topic."""
     pops: bool
-    """Members ask a broker, whose mode for the topic is POP."""
+    """Whether members query a broker whose mode for the topic is POP."""
     behind_proxy: bool
-    """Members behind a proxy reach it."""
+    """Whether members behind a proxy reach it."""
     share_queue_num: int | None
     """The share queue number of request mode POP; None if no member pops."""
     share_queue_nums: str | None
     """The same, as text."""
     strategies: tuple[str, ...]
-    """Of the members."""
+    """The strategies of the members."""
     figures: Mapping[str, int]
     """The row of pop_metrics, without its keys."""
     receive: GroupWait | None
@@ -563,7 +570,7 @@ class Sharers:
     """
     takers: tuple[Taker, ...]
     differs: tuple[str, ...]
-    """Clients whose rows differ from the recomputed ones."""
+    """The clients whose rows differ from the recomputed ones."""
     first_pop: FirstPop | None = None
     """None if members shared the queue when the log began, or the ledger has no pop_starts."""
 
@@ -586,12 +593,14 @@ class Explanation:
     """Why no client holds it; None if a client does."""
     agrees: bool | None
     """Whether the recomputed owner equals the ledger's; a difference is a bug in one of the two.
-    None if rows of queues are missing, so that it is not recomputed.
+    None if it is not recomputed because rows of queues are missing.
     """
     expected: Mapping[str, tuple[int, int]]
-    """Client id -> fewest and most of its processes that hold the queue, recomputed."""
+    """Client id -> minimum and maximum number of its processes that hold the queue, recomputed."""
     notes: tuple[str, ...] = field(default=())
     sharing: Sharers | None = None
-    """How members share the queue; then it has no holder, and ``agrees`` is about its topic."""
+    """How members share the queue; if they do, it has no holder, and ``agrees`` refers to its
+    topic.
+    """
     progress: QueueProgressRow | None = None
-    """How far the group has read it at the end of an audit; None without an audit."""
+    """How far the group had read it at the end of an audit; None without an audit."""

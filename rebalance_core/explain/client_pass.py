@@ -1,4 +1,4 @@
-"""The pass of one client in one epoch of a ledger, step by step, in the order of the code."""
+"""The pass of one client in one epoch of a ledger, step by step, in code order."""
 
 from __future__ import annotations
 
@@ -47,15 +47,15 @@ _STORED = (start_offset.STORED, start_offset.LOCAL_STORE, start_offset.BROKER_ZE
 
 @dataclass(frozen=True, slots=True)
 class ClientPass:
-    """A client's pass on the state of an epoch.
+    """A client's pass over the state of an epoch.
 
     Attributes:
         cluster: the group's cluster.
         consumer_group: its name.
         at_ms: the requested time.
         epoch: the epoch at that time.
-        done: the pass; None if the client runs none.
-        agrees: whether it holds the ledger's queues after the pass; None if there is nothing to
+        done: the pass, or None if the client runs none.
+        agrees: whether it holds the ledger's queues after the pass, or None if there is nothing to
             compare.
         notes: questions that the ledger leaves open.
     """
@@ -78,7 +78,7 @@ class ClientPass:
         return [head, *steps, *notes]
 
     def facts(self) -> dict[str, Any]:
-        """Return its form in JSON."""
+        """Return the pass as a JSON object."""
         return {
             "cluster": self.cluster,
             "consumer_group": self.consumer_group,
@@ -92,18 +92,18 @@ class ClientPass:
 def client_pass(
     rows: GroupRows, loads: Iterable[ConsumerLoadRow], client_id: str, at_ms: int
 ) -> ClientPass:
-    """Return the pass that takes a client from the previous epoch to the epoch of a time.
+    """Return the pass that takes a client from the previous epoch to the one at a given time.
 
-    Every member sees the same then: `propagate` simulates what clients see until then.
+    By then, every member sees the same; `propagate` simulates what clients see until then.
 
     Args:
-        rows: the group's rows: those of the epoch and of the epoch before.
+        rows: the group's rows for the epoch and the previous one.
         loads: its rows of consumer_load.
         client_id: the client.
         at_ms: the time.
 
     Raises:
-        UsageError: the time is outside the ledger, or the client is no member then.
+        UsageError: the time is outside the ledger, or the client is not a member at that time.
     """
     settlements = Settlements(rows)
     row = rows.epoch_at(at_ms)
@@ -227,7 +227,7 @@ def _answers(start: PullStartsRow) -> QueueAnswers:
 def _as_known(
     step: Step, starts: Mapping[MessageQueue, PullStartsRow], load: ConsumerLoadRow | None
 ) -> Step:
-    """Return a step with the ledger's numbers, UNKNOWN where the ledger lacks them."""
+    """Return a step with the ledger's numbers, or UNKNOWN where the ledger lacks them."""
     values = dict(step.values)
     if step.what == "not persisted":
         offset = f"its offset in memory ({UNKNOWN} here)"

@@ -25,7 +25,7 @@ _KEYS = ("cluster", "consumer_group", "epoch", "topic", "share_queue_num", "orde
 
 
 class Explainer:
-    """Explains queues of one group; it keeps an epoch's results for the next queue.
+    """Explains the queues of one group; keeps an epoch's results for the next queue.
 
     Args:
         rows: the group's ledger.
@@ -36,12 +36,13 @@ class Explainer:
         self._settlements = Settlements(rows)
 
     def explain(self, queue: MessageQueue, at_ms: int) -> answer.Explanation:
-        """Return the explanation of a queue at an instant; -1 is a whole broker of a shared topic.
+        """Return the explanation for a queue at an instant; -1 means a whole broker of a shared
+        topic.
 
         Raises:
             UsageError: it is unknown whether the queue has an owner, or which queues exist.
-            KeyError: no epoch covers the instant, or the queue has no row in it and does not belong
-                to a shared topic.
+            KeyError: no epoch covers the instant, or the queue has no row in the epoch and does not
+                belong to a shared topic.
         """
         row = self.rows.epoch_at(at_ms)
         if row is None:
@@ -163,7 +164,9 @@ class Explainer:
         )
 
     def _takers_before(self, before: View, queue: MessageQueue) -> tuple[str, ...]:
-        """Return which clients reached the queue in an epoch, or held it if it was not shared."""
+        """Return the clients that reached the queue in an epoch, or held it if it was not
+        shared.
+        """
         if queue.topic in before.shared:
             settled = self._settlements.of(before.epoch, queue.topic)
             reach = before.reach.get(queue.topic, {})
@@ -178,8 +181,8 @@ class Explainer:
         return tuple(sorted(set(held)))
 
     def _since(self, topic: str, epoch: int) -> EpochsRow:
-        """Return the first epoch of the unbroken run in which the topic is shared, within the
-        rows.
+        """Return the first epoch, within the rows, of the unbroken run in which the topic is
+        shared.
         """
         shared = {row["epoch"] for row in self.rows.pop_metrics if row["topic"] == topic}
         while epoch - 1 in shared:
@@ -203,9 +206,11 @@ class Explainer:
         )
 
     def _untold_ms(self, row: EpochsRow, diffs: list[DiffsRow]) -> int | None:
-        """Return the window of an epoch whose members brokers should have notified but did not.
+        """Return the window of an epoch whose members should have been notified by brokers but were
+        not.
 
-        Only if no earlier window is open and no member was lost, which may be an expiry.
+        Applies only if no earlier window is open and no member was lost, since a loss may be an
+        expiry.
         """
         before = [e for e in self.rows.epochs if e["epoch"] == row["epoch"] - 1]
         notified = set(row["causes"]) <= {CONSUMER_JOIN, CONSUMER_LEAVE}
@@ -302,7 +307,7 @@ def _notes(settled: Settlement) -> tuple[str, ...]:
 
 
 def _of_languages(settled: Settlement) -> Iterator[str]:
-    """Note members that divide by the rules of different clients, and those that sort
+    """Return notes on members that allocate by the rules of different clients, and those that sort
     unlike Java.
     """
     members = [row for row in settled.view.members if row["rebalance_mode"] != PROXY_REBALANCE]
@@ -326,7 +331,7 @@ def _of_languages(settled: Settlement) -> Iterator[str]:
 
 
 def _receive_wait(settled: Settlement, queue: MessageQueue) -> GroupWait | None:
-    """Return the waits for messages of the queue's broker, with one call of each client."""
+    """Return the waits for messages on the queue's broker, with one call per client."""
     receivers = [
         member
         for member in settled.view.members
@@ -343,7 +348,7 @@ def _receive_wait(settled: Settlement, queue: MessageQueue) -> GroupWait | None:
 def _sharing_notes(
     sharing: answer.Sharers, settled: Settlement, queue: MessageQueue
 ) -> tuple[str, ...]:
-    """Return notes on a shared topic besides the rule, most severe first."""
+    """Return notes on a shared topic in addition to the rule, most severe first."""
     notes = []
     if not settled.can_read(queue) and queue.queue_id != WHOLE_BROKER:
         notes.append(

@@ -1,11 +1,11 @@
 """The clients that must hold or reach a topic's queues in an epoch, from `replay.settle` on a
 ledger's lists.
 
-They follow from a pass of each member, which depends on its process's previous queues. If no
-process of the epoch can have kept a queue, earlier holdings do not matter. Otherwise the rows of
-the previous epoch show them (``queue_states`` shows which of several processes with one id). They
-do not show whether a process pulled or popped a shared topic, so in that case the passes are run
-again from an epoch in which no process kept a queue.
+They result from a pass by each member, which depends on its process's previous queues. If no
+process of the epoch can have kept a queue, earlier holdings do not matter. Otherwise, the rows of
+the previous epoch show them (``queue_states`` identifies which of several processes with the same
+id). They do not show whether a process pulled or popped a shared topic; in that case, the passes
+are rerun from an epoch in which no process kept a queue.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ POP, PROXY, PROXY_FIFO = "POP", "PROXY", "PROXY_FIFO"
 SUSPENDED, NO_QUEUE, THROWS, BROKER_MODE = "SUSPENDED", "NO_READABLE_QUEUE", "THROWS", "BROKER_MODE"
 NOT_SUBSCRIBED = "NOT_SUBSCRIBED"
 OTHER = "OTHER_STRATEGY"
-"""A strategy that RocketMQ does not have: nothing is recomputed."""
+"""A strategy that RocketMQ does not have, so nothing is recomputed."""
 KEEPING = (SUSPENDED, NO_QUEUE, THROWS, BROKER_MODE)
-"""The ways in which a process keeps the queues that it held."""
+"""The ways in which a process keeps queues that it held."""
 PASSING = (COMPUTED, MAX_LISTED, BROADCAST)
 NOTHING = Settled({}, frozenset())
 
@@ -84,7 +84,7 @@ class _UnknownStrategy(AllocationStrategy):
     """A strategy that RocketMQ does not have, so that its allocation is unknown.
 
     Attributes:
-        text: as the ledger has it.
+        text: the strategy, as spelled in the ledger.
     """
 
     text: str
@@ -103,14 +103,14 @@ class _UnknownStrategy(AllocationStrategy):
 
 @dataclass(frozen=True)
 class Settlement:
-    """A topic in an epoch, settled again.
+    """A topic in an epoch, settled anew.
 
     Attributes:
         view: the epoch.
         topic: the topic.
         group: the topic as members see it.
-        now: the result of their passes; None if the ledger lacks rows for queues that they could
-            read.
+        now: the result of the members' passes; None if the ledger lacks rows for queues that they
+            could read.
         strategies: the strategies of the members.
     """
 
@@ -130,12 +130,12 @@ class Settlement:
 
     @property
     def shared(self) -> SharedTopic | None:
-        """The topic as members share it; None if they do not share it."""
+        """The topic as members share it, or None if they do not."""
         return self.group.shared.get(self.topic)
 
     @property
     def queues(self) -> tuple[MessageQueue, ...]:
-        """mqAll; where it is unknown, all queues that may be in it."""
+        """The mqAll or, if unknown, all queues that may be in it."""
         if self.shared is not None:
             return self.shared.queues
         return tuple(self.group.readable[self.topic])
@@ -189,7 +189,7 @@ class Settlement:
         return POP if pops else COMPUTED
 
     def thrown(self, row: MembershipsRow) -> str:
-        """Return the exception of a process whose strategy throws; empty if it does not."""
+        """Return the exception that a process's strategy throws; empty if it does not throw."""
         member = self.group.members[key_of(row)]
         strategy, order = self._strategy(member), member.profile.order
         shared = self.shared
@@ -206,14 +206,12 @@ class Settlement:
     @cached_property
     def _entries(self) -> dict[ProcessKey, Entries]:
         now = NOTHING if self.now is None else self.now
-        if self.shared is None:  # what a process popped before, and keeps, is not ownership
+        if self.shared is None:  # queues that a process popped and keeps are not owned
             now = replace(now, taken={})
         return {key: _had(now, key, self.topic) for key in self.view.keys}
 
     def entries(self, row: MembershipsRow) -> Entries:
-        """Return the process's queues of the topic, as answers name them; empty where it is
-        not known.
-        """
+        """Return the process's queues in the topic, as answers name them; empty if unknown."""
         return self._entries[key_of(row)]
 
     def takes(self, row: MembershipsRow, queue: MessageQueue) -> bool:
@@ -225,7 +223,7 @@ class Settlement:
     def names(self, entries: Entries, queue: MessageQueue) -> bool:
         """Return True if the entries name the queue, or its broker if it is readable.
 
-        For a whole broker: if they name any of its queues.
+        For a whole broker, return True if they name any of its queues.
         """
         if queue.queue_id == WHOLE_BROKER:
             return any(entry.broker_name == queue.broker_name for entry in entries)
@@ -262,8 +260,8 @@ class Settlement:
         return replace(formula, entry=self.view.client_ids.index(client_ids[formula.entry]))
 
     def expected(self, queue: MessageQueue) -> dict[str, tuple[int, int]]:
-        """Return client id -> fewest and most of its processes that hold the queue; others hold
-        none.
+        """Return client id -> minimum and maximum number of its processes that hold the queue;
+        others hold none.
 
         The numbers differ only for processes whose strategy is not one of RocketMQ's.
         """
@@ -272,7 +270,7 @@ class Settlement:
 
     @cached_property
     def _sure(self) -> dict[MessageQueue, Counter[str]]:
-        """Return how many processes of each client id hold a queue."""
+        """Return how many processes of each client id certainly hold a queue."""
         counts: dict[MessageQueue, Counter[str]] = {}
         for row, member in self.members:
             if self.outcome(row) != OTHER:
@@ -282,7 +280,7 @@ class Settlement:
 
     @cached_property
     def _others(self) -> Counter[str]:
-        """Processes of each id whose strategy is not worked out."""
+        """The processes of each id whose strategy is not computed."""
         return Counter(m.client_id for row, m in self.members if self.outcome(row) == OTHER)
 
     def agrees(self, queue: MessageQueue) -> bool:
@@ -294,7 +292,7 @@ class Settlement:
 
     @cached_property
     def differing(self) -> frozenset[str]:
-        """Clients for which the ledger has unexpected rows of a shared topic."""
+        """The clients for which the ledger has unexpected rows for a shared topic."""
         rows, others = self.view.reach.get(self.topic, {}), set[str]()
         expected: dict[str, set[MessageQueue]] = {client_id: set() for client_id in rows}
         for row, member in self.members:
@@ -309,14 +307,14 @@ class Settlement:
 
     @property
     def fits(self) -> bool:
-        """The rows of the topic are all as expected."""
+        """Whether all rows for the topic are as expected."""
         if self.shared is not None:
             return not self.differing
         return all(self.agrees(queue) for queue in self.view.queues.get(self.topic, ()))
 
     @property
     def unfit_brokers(self) -> frozenset[str]:
-        """Brokers that have a queue with unexpected rows."""
+        """The brokers that have a queue with unexpected rows."""
         if self.shared is None:
             listed = self.view.queues.get(self.topic, ())
             return frozenset(q.broker_name for q in listed if not self.agrees(q))
@@ -335,7 +333,7 @@ def _errors(
     try:
         strategy.allocate_all(queues, client_ids)
     except AllocationError:
-        pass  # for one client; others' allocations may not throw
+        pass  # for one client; the allocations of others may not throw
     else:
         return {}
     errors = {}
@@ -348,7 +346,7 @@ def _errors(
 
 
 class Settlements:
-    """Settles the topics of a group's epochs again.
+    """Settles the topics in a group's epochs anew.
 
     Args:
         rows: the group's ledger.
@@ -371,9 +369,9 @@ class Settlements:
     def of(self, epoch: int, topic: str) -> Settlement:
         """Return the settlement of a topic in an epoch.
 
-        A ledger of a group that pops nothing does not say whether its members are consumers that
-        ask a broker, nor whether they consume in order; the first of these settings that gives the
-        rows is taken, of none the likeliest.
+        If a group pops nothing, its ledger does not record whether its members query a broker, nor
+        whether they consume in order; the first of these settings that reproduces the rows is used
+        or, if none does, the likeliest.
         """
         first = self._settled(epoch, topic, self._settings[0])
         if not first.known or first.fits:
@@ -398,8 +396,8 @@ class Settlements:
         return self._made[epoch, topic, settings]
 
     def _needs_before(self, epoch: int, topic: str) -> bool:
-        """Return whether the queues that processes bring into the epoch depend on earlier epochs'
-        passes.
+        """Return whether the queues that processes bring into the epoch depend on the passes of
+        earlier epochs.
         """
         view, before = self._view(epoch), self.view(epoch - 1)
         if before is None or not _may_keep(view) or before.readable(topic) is None:
@@ -424,8 +422,8 @@ class Settlements:
                 before = _as_rows_say(view if had is None else had, topic)
         settled = self._passed(view, topic, group, before)
         if settings.ordered and view.row["masterless_queues"] and not settled.fits:
-            # Masters are gone; the ledger does not show whose, so no broker grants those order
-            # locks where rows lack queues.
+            # Masters are missing; the ledger does not show whose, so no broker grants order locks
+            # where rows lack queues.
             group = _group_view(view, topic, queues, settings, settled.unfit_brokers)
             settled = self._passed(view, topic, group, before)
         return settled
@@ -444,7 +442,7 @@ class Settlements:
 
 
 def _settings(rows: GroupRows) -> tuple[GroupSettings, ...]:
-    """Return the settings that the group may have, as far as they matter, the likeliest first."""
+    """Return the settings that the group may have, as far as they matter, likeliest first."""
     if any(row["share_queue_num"] is not None for row in rows.pop_metrics):
         return (_ASKING,)
     ordered = {row["ordered"] for row in rows.pop_metrics} - {None}
@@ -454,7 +452,7 @@ def _settings(rows: GroupRows) -> tuple[GroupSettings, ...]:
 
 
 def _may_keep(view: View) -> bool:
-    """Return True if some process may have kept something from before."""
+    """Return True if any process may have kept queues from the previous epoch."""
     return (
         view.row["status"] == FROZEN
         or bool(view.row["masterless_queues"])
@@ -470,9 +468,9 @@ def _group_view(
     settings: GroupSettings,
     lockless: frozenset[str] = frozenset(),
 ) -> GroupView:
-    """Return the group as its members see it, as far as one topic is concerned.
+    """Return the group as its members see it, with respect to one topic.
 
-    Others without a readable queue may end the pass of a member before it comes to this topic.
+    Other topics without a readable queue may end a member's pass before it reaches this topic.
     """
     ending = [
         other_topic
@@ -509,7 +507,7 @@ def _group_view(
 
 
 def _as_rows_say(view: View, topic: str) -> Settled:
-    """Return each process's queues of a topic in an epoch, by the ledger's rows."""
+    """Return each process's queues in a topic in an epoch, according to the ledger's rows."""
     holdings: dict[ProcessKey, set[MessageQueue]] = {key: set() for key in view.keys}
     keys_of: dict[str, list[ProcessKey]] = {}
     rows_of = dict(zip(view.keys, view.members, strict=True))

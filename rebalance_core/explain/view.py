@@ -42,12 +42,12 @@ if TYPE_CHECKING:
 OfStretch = TypeVar("OfStretch", bound="Covers")
 ProcessKey = tuple[str, str | None]
 Entries = frozenset[MessageQueue]
-"""Queues as rows of pop_reach name them: the id -1 is any readable queue of the broker."""
+"""Queues as named in rows of pop_reach: the id -1 means any readable queue of the broker."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupRows:
-    """Ledger rows of one group; more epochs than the explained epoch do no harm."""
+    """The ledger rows of one group; epochs other than the explained one do no harm."""
 
     epochs: Sequence[EpochsRow]
     ownership: Sequence[OwnershipRow]
@@ -61,7 +61,7 @@ class GroupRows:
     pop_starts: Sequence[PopStartsRow] = ()
 
     def epoch_at(self, at_ms: int) -> EpochsRow | None:
-        """Return the epoch of that instant; None outside the ledger."""
+        """Return the epoch at that instant, or None outside the ledger."""
         for row in self.epochs:
             if row["from_ms"] <= at_ms and (row["to_ms"] is None or at_ms < row["to_ms"]):
                 return row
@@ -74,29 +74,32 @@ class View:
 
     row: EpochsRow
     members: tuple[MembershipsRow, ...]
-    """Rows of memberships, one per process; no two have the same `key_of`."""
+    """The rows of memberships, one per process; no two have the same `key_of`."""
     holders: Mapping[MessageQueue, Counter[str]]
     """For each queue with a row, the number of processes of each id that hold it; empty without a
     holder.
     """
     shared: Mapping[str, PopMetricsRow] = field(default_factory=dict)
-    """Topics whose queues members share, each with its row of pop_metrics."""
+    """The topics whose queues members share, each with its row of pop_metrics."""
     reach: Mapping[str, Mapping[str, Entries]] = field(default_factory=dict)
-    """For each shared topic, the clients that reach its queues, and the queues as the rows name
-    them."""
+    """For each shared topic, the clients that reach its queues, and the queues as named in the
+    rows.
+    """
     counts: Mapping[str, int] = field(default_factory=dict)
-    """Readable queues of the topics that group_metrics has: all but shared and retry topics."""
+    """The number of readable queues of the topics in group_metrics: all but shared and retry
+    topics.
+    """
     states: Mapping[MessageQueue, QueueStatesRow] = field(default_factory=dict)
-    """Rows of queue_states."""
+    """The rows of queue_states."""
 
     @property
     def epoch(self) -> int:
-        """Its number."""
+        """The epoch's number."""
         return self.row["epoch"]
 
     @cached_property
     def client_ids(self) -> list[str]:
-        """cidAll: one entry a process."""
+        """cidAll: one entry per process."""
         return sort_client_ids(member["client_id"] for member in self.members)
 
     @cached_property
@@ -114,7 +117,9 @@ class View:
 
     @cached_property
     def queues(self) -> dict[str, list[MessageQueue]]:
-        """Sorted queues of each topic that have a row: readable, held or both."""
+        """The sorted queues of each topic that have a row because they are readable, held or
+        both.
+        """
         topics: dict[str, list[MessageQueue]] = {}
         for queue in sort_queues(self.holders):
             topics.setdefault(queue.topic, []).append(queue)
@@ -126,9 +131,7 @@ class View:
         return len(self.holders) - self.row["queues"]
 
     def readable(self, topic: str) -> tuple[MessageQueue, ...] | None:
-        """Return mqAll of a topic, or None if the ledger counts more queues than it has rows
-        for.
-        """
+        """Return a topic's mqAll, or None if the ledger counts more queues than it has rows for."""
         if topic in self.shared:
             return tuple(sort_queues(q for q in self.states if q.topic == topic))
         listed = self.queues.get(topic, ())
@@ -176,12 +179,12 @@ def view_of(rows: GroupRows, epoch: EpochsRow) -> View:
 
 
 def key_of(member: MembershipsRow) -> ProcessKey:
-    """Return what distinguishes a process of a view from the others."""
+    """Return the key that distinguishes a process in a view from the others."""
     return member["client_id"], member["channel_id"]
 
 
 def _distinct_members(members: Iterable[MembershipsRow]) -> tuple[MembershipsRow, ...]:
-    """Return the rows, each with a channel of its own; a redacted ledger has no channels."""
+    """Return the rows, each with a distinct channel; a redacted ledger has no channels."""
     by_key: dict[ProcessKey, MembershipsRow] = {}
     for member in members:
         if key_of(member) in by_key:
@@ -194,7 +197,7 @@ def subscribes(member: MembershipsRow, topic: str) -> bool:
     """Return True if a process allocates the topic.
 
     It allocates subscribed topics, and the retry topic of push CLUSTERING consumers without a
-    proxy. A ledger has rows of a group's own retry topic only for a group of push consumers.
+    proxy. A ledger has rows about a group's own retry topic only for a group of push consumers.
     """
     if topic == retry_topic(member["consumer_group"]):
         behind_proxy = member["rebalance_mode"] == PROXY_REBALANCE
@@ -215,8 +218,9 @@ _UNPROVEN: tuple[tuple[Callable[[ClientProfile, str], bool], str], ...] = (
         "keeps of a topic without a readable queue",
     ),
 )
-"""Whether a member with this profile and strategy surely has no queue without a row; otherwise why
-not."""
+"""Tests that a member with this profile and strategy certainly has no queue without a row, each
+with the reason if it may have one.
+"""
 
 
 def refuse_unknown(
@@ -227,10 +231,10 @@ def refuse_unknown(
     """Raise `UsageError` if ownership in an epoch is unknown.
 
     Args:
-        members: the members of this epoch and the previous one; their subscriptions may be unknown.
+        members: the members in this epoch and the previous one; their subscriptions may be unknown.
         queue: the queue in question; None: all queues.
-        may_own: members of the epoch if no row has the queue, because a member's client may take or
-            hold unknown queues; empty if a row has it.
+        may_own: the members in the epoch if no row has the queue, because a member's client may
+            take or hold unknown queues; empty if a row has it.
     """
     for rule_known, words in _UNPROVEN:
         foreign = sorted(
