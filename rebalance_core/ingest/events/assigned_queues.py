@@ -1,8 +1,8 @@
 """Members whose heartbeats subscribe to topics that they do not rebalance.
 
-``buildSubscriptionsForHeartbeat`` of lite pull (5.4.0 on, apache/rocketmq#9789) puts topics into
-the heartbeat of a consumer that reads the queues which the application names (``assign()``). It
-takes part in no rebalancing of them, and brokers cannot distinguish it from a member that does.
+``buildSubscriptionsForHeartbeat`` of lite pull (from 5.4.0 on, apache/rocketmq#9789) puts topics
+into the heartbeat of a consumer that reads queues named by the application (``assign()``). It does
+not take part in their rebalancing, but brokers cannot distinguish it from a member that does.
 """
 
 from __future__ import annotations
@@ -21,11 +21,15 @@ if TYPE_CHECKING:
 ASSIGNS_FROM = "5.4.0"
 """The first release with ``buildSubscriptionsForHeartbeat``."""
 ACTIVELY = "CONSUME_ACTIVELY"
-"""How brokers see lite pull; a push consumer always rebalances its subscriptions."""
+"""The type under which brokers list lite pull; a push consumer always rebalances its
+subscriptions.
+"""
 DIVIDES: Final = ("allocated", "broker_allocated")
-"""What a client logs when its share of a topic changes, and so at the first pass with a share."""
+"""What a client logs when its share of a topic changes, including at the first pass with a
+share.
+"""
 HEARTBEATS_ONLY, NOTHING = "subscriptionsForHeartbeat", "[]"
-"""Topics that only a member's heartbeats subscribe to, according to its properties in
+"""Topics to which only a member's heartbeats subscribe, according to its properties in
 consumerStatus.
 """
 
@@ -35,12 +39,12 @@ def without_assigned(
 ) -> tuple[list[Event], list[Finding]]:
     """Return events and findings; members that assign themselves queues have no subscriptions.
 
-    Such a member states it in its properties. That its log has no line on a share proves nothing:
-    it may begin late.
+    Such a member states this in its properties. A log without a line on a share proves nothing,
+    because it may begin late.
 
     Args:
         group: the consumer group.
-        events: all of its members.
+        events: all events of its members.
         pieces: its evidence.
     """
     assigners = _assigners(pieces)
@@ -78,14 +82,14 @@ def may_assign(
     pieces: Iterable[GroupEvidence],
     versions: Mapping[str, str],
 ) -> Iterator[Finding]:
-    """Yield a finding on members that may or may not rebalance their subscriptions, as no file
-    shows it: neither a line on a share of theirs nor their properties.
+    """Yield a finding on members for which no file shows whether they rebalance their
+    subscriptions: neither a line on a share of theirs nor their properties.
 
     Args:
         group: the consumer group.
-        events: all of its members.
+        events: all events of its members.
         pieces: its evidence.
-        versions: client id -> the version whose rules it has.
+        versions: client id -> the version whose rules it follows.
     """
     active, dividing = set[str](), set[str]()
     for piece in pieces:

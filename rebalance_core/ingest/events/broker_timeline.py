@@ -39,12 +39,12 @@ _CAUSE_MS = 2_000
 
 @dataclass
 class BrokerRegistry:
-    """Follows the registrations of brokers through the logs of all name servers.
+    """Follows the registrations of brokers through all name servers' logs.
 
-    A broker is up while any of them has it. A name server that starts knows no broker, and all that
-    live register within `HEARD_MS`; clients keep the routes that they had until then. A broker that
-    does not register is gone since that start, or since the others lost it while that name server
-    was down.
+    A broker is up while any of them has it. A name server that starts knows no broker, and all live
+    brokers register within `HEARD_MS`; until then, clients keep the routes that they had. A broker
+    that does not register has been gone since that start, or since the others lost it while that
+    name server was down.
     """
 
     context: ClusterContext
@@ -58,7 +58,9 @@ class BrokerRegistry:
     _cause: dict[str, tuple[int, str]] = field(default_factory=dict)
 
     def read(self, ordered: Sequence[ClusterEvidence]) -> list[Event]:
-        """Return BROKER_UP and BROKER_DOWN from evidence on the cluster by time."""
+        """Return BROKER_UP and BROKER_DOWN from evidence on the cluster, which is in order of
+        time.
+        """
         ordered = without_graceful_stops(ordered)
         silent = silences(ordered)
         for number, piece in enumerate(ordered):
@@ -132,7 +134,7 @@ class BrokerRegistry:
 def broker_up(
     name: str, at_ms: int, source: str, context: ClusterContext, detail: str | None = None
 ) -> Event:
-    """Return the BROKER_UP row of a broker that came up, or that was up already (OBSERVED)."""
+    """Return the BROKER_UP row of a broker that came up or was already up (OBSERVED)."""
     nearest = nearest_version(context.versions.get(name, ""))
     version = None if nearest is None else str(nearest)
     return event(events.BROKER_UP, at_ms, source, broker_name=name, version=version, detail=detail)
@@ -147,23 +149,23 @@ def is_down(rows: list[Event], name: str) -> bool:
 def _has_route(
     piece: BrokerRegisteredPiece | BrokerAddressPiece, name: str, context: ClusterContext
 ) -> bool:
-    """Return True if the process registers topics, which a slave of 4.9 without master does not.
+    """Return True if the process registers topics, which a 4.9 slave without a master does not.
 
     RouteInfoManager.registerBroker, ``isPrimeSlave``.
     """
     return piece.values["address"] not in context.slaves or not context.is_v4(name)
 
 
-# BROKER_UP and BROKER_DOWN from the name servers' logs, else from the brokers' own; also MASTER_UP
-# and MASTER_DOWN.
+# BROKER_UP and BROKER_DOWN from the name servers' logs, or otherwise from the brokers' own; also
+# MASTER_UP and MASTER_DOWN.
 _OWN_LIFE: Final = ("broker_starting", "broker_booted", "broker_stopping")
 
 
 def broker_tables(pieces: Iterable[Evidence], context: ClusterContext) -> Tables:
     """Return events of all brokers, and findings on events missing from the name servers' logs.
 
-    A broker is up while any name server whose log was collected has one of its replicas; it goes
-    down when the last name server removes it, and is up again from its own log's start on where the
+    A broker is up while any name server whose log was collected has one of its replicas. It goes
+    down when the last name server removes it, and is up again from the start in its own log if the
     name servers' logs lack the registration. Without a name server's log, only starts and graceful
     stops in the brokers' own logs are known.
     """
@@ -197,9 +199,9 @@ def _back_unheard(
 ) -> Iterator[Event]:
     """Yield starts of brokers that were down and whose registration is in no name server's log.
 
-    They count where a dump lists the broker later, or no name server logs anything any more: its
-    log ended, or the line was dropped. Where the broker's own log ends before its start does, only
-    a dump shows that the start succeeded.
+    They count if a dump lists the broker later, or if no name server logs anything any more,
+    because its log ended or the line was dropped. If the broker's own log ends before its start is
+    complete, only a dump shows that the start succeeded.
     """
     for piece in _starts(ordered):
         at_ms = context.time_of(piece)
@@ -227,8 +229,8 @@ def _back_unheard(
 def _starts(
     ordered: Iterable[ClusterEvidence],
 ) -> Iterator[BrokerBootedPiece | BrokerStartingPiece]:
-    """Yield the line of each start that succeeded, then the first one of each last start whose
-    success its log does not have.
+    """Yield the line of each start that succeeded, then the first line of each last start whose
+    success is not logged.
     """
     last: dict[str, BrokerStartingPiece] = {}
     for piece in ordered:
@@ -242,7 +244,7 @@ def _starts(
 
 
 def _from_brokers(ordered: list[ClusterEvidence], context: ClusterContext) -> list[Event]:
-    """Return rows of BROKER_UP and BROKER_DOWN by the starts and stops in brokers' own logs."""
+    """Return rows of BROKER_UP and BROKER_DOWN from the starts and stops in brokers' own logs."""
     rows: list[Event] = []
     alive = _running_at_first(ordered, context)
     for piece in ordered:

@@ -1,4 +1,4 @@
-"""Committed offsets: stores' snapshots, clients' own commit lines, and ``consumerProgress``."""
+"""Committed offsets from stores' snapshots, clients' own commit lines and ``consumerProgress``."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def _of_commits(piece: Evidence) -> TypeGuard[CommitsEvidence]:
 
 
 def commit_row(stated: Evidence, context: ClusterContext) -> CommittedOffsetsBegun | None:
-    """Return a row of committed_offsets, None where the evidence shows nothing certain.
+    """Return a row of committed_offsets, or None if the evidence shows nothing certain.
 
-    ``consumerProgress`` prints 0 for a queue without a commit too (rocketmq.md §10.7), so its 0
-    counts for nothing; a negative offset is no commit. A slave's store is a copy of its master's,
-    and counts while the master is gone: the dead master's then answers no client; of replicas that
-    are master by turns each counts in its turn. A fact in a broker's log was surely true by the end
-    of its second.
+    ``consumerProgress`` also prints 0 for a queue without a commit (rocketmq.md §10.7), so a 0 from
+    it is ignored; a negative offset is not a commit. A slave's store is a copy of its master's and
+    counts while the master is gone, because the dead master's store then answers no client;
+    replicas that take turns as master each count during their turn. A fact in a broker's log was
+    surely true by the end of its second.
     """
     piece = _answering(stated, context)
     if piece is None:
@@ -97,7 +97,7 @@ def commit_row(stated: Evidence, context: ClusterContext) -> CommittedOffsetsBeg
 
 
 def _answering(piece: Evidence, context: ClusterContext) -> CommitsEvidence | None:
-    """Return the evidence under its broker's name, if its replica answers then."""
+    """Return the evidence under its broker's name if its replica answers at that time."""
     folder = context.folders.get(piece.place)
     if not _of_commits(piece):
         return None

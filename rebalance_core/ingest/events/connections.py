@@ -1,4 +1,4 @@
-"""The subscriptions of one group at one broker, as its members' heartbeats make them."""
+"""The subscriptions of one group at one broker, as set by its members' heartbeats."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 HEARTBEAT_MARGIN_MS = 5_000
 HEARTBEAT_SEEN_MS = HEARTBEAT_MS + HEARTBEAT_MARGIN_MS
-"""Within this time, every member's heartbeat has been logged."""
+"""The time within which every member's heartbeat is logged."""
 SAME_MOMENT_MS = 2_000
 """Brokers learn of a change one after another, and their logs record whole seconds."""
 
@@ -33,18 +33,18 @@ class SubscriptionTable:
     """The group's subscriptions at one broker.
 
     Each heartbeat makes the broker's table equal to its member's subscriptions, and every change is
-    logged (rocketmq.md §6.2). So while no line follows, each client that sends heartbeats there has
-    these subscriptions: a second member that subscribes to the same topic, or unsubscribes from it,
-    is not logged.
+    logged (rocketmq.md §6.2). So as long as no line follows, each client that sends heartbeats
+    there has these subscriptions; a second member that subscribes to the same topic, or
+    unsubscribes from it, is not logged.
 
     Attributes:
         topics: the topics of the last heartbeat that changed it.
         at_ms: when that was.
         source: its line.
-        settled: True once every member was heard after it.
-        versions: subVersions of that heartbeat by topic.
-        reporter: whose heartbeat it was.
-        line: second and position of the line in its log.
+        settled: True once every member has been heard from after it.
+        versions: the subVersions in that heartbeat, by topic.
+        reporter: the member whose heartbeat it was.
+        line: the second and the position of the line in its log.
     """
 
     topics: frozenset[str] = frozenset()
@@ -57,7 +57,7 @@ class SubscriptionTable:
     _members: set[ConnectedMember] = field(default_factory=set)
 
     def knows(self, member: ConnectedMember) -> bool:
-        """Return True if this broker had a heartbeat of the member before."""
+        """Return True if this broker had a heartbeat from the member before."""
         return member in self._members
 
     def report(
@@ -68,19 +68,19 @@ class SubscriptionTable:
         piece: ConsumerDataPiece,
         second_ms: int,
     ) -> None:
-        """Record the change of the table that a heartbeat of the member made."""
+        """Record the change to the table made by a heartbeat of the member."""
         self._members.add(member)
         self.topics, self.at_ms, self.source, self.settled = topics, at_ms, piece.source, False
         self.versions, self.reporter = piece.values["versions"], member
         self.line = (second_ms, piece.position)
 
 
-# The client id for a line of a client's log: lines name the group, but not always the client.
+# The client id for a line in a client's log: lines name the group, but not always the client.
 #
 # All processes of a client append to one file. From 5.1 on each line has the process id; in older
 # logs the last client id that the file named for the group counts.
 def named_client(piece: GroupEvidence) -> str | None:
-    """Return the client id that the piece states, or its dump's file; None: neither does."""
+    """Return the client id stated by the piece or by its dump's file, or None if neither does."""
     if piece.kind in ("client", "client_subscription", "client_queue", "client_pop_queue"):
         return piece.values.get("client_file")
     if piece.kind == "consumer_expired":
@@ -121,7 +121,7 @@ class ProcessNames:
             mentions.sort()
 
     def client_of(self, piece: Evidence) -> str | None:
-        """Return the client id, None if the file never named it."""
+        """Return the client id, or None if the file never named it."""
         mentions = self._mentions.get((piece.place, piece.values.get("pid")))
         if not mentions:
             return None
@@ -138,12 +138,14 @@ class ProcessNames:
         return since_ms, self._context.client_ends.get(self._places[client_id], since_ms)
 
     def is_alone(self, piece: Evidence) -> bool:
-        """Return whether the process has no second member of the group, as far as it shows."""
+        """Return whether the process has no second member of the group, as far as its log shows."""
         mentions = self._mentions.get((piece.place, piece.values.get("pid")), ())
         return len({client_id for _, client_id in mentions}) <= 1
 
     def zone_of(self, client_id: str) -> str | None:
-        """Return the time zone of the client's host by ``collection.toml``; None if it has none."""
+        """Return the time zone of the client's host in ``collection.toml``, or None if it has
+        none.
+        """
         return self._context.client_zones.get(self._places.get(client_id, ""))
 
 
@@ -151,14 +153,14 @@ class ProcessNames:
 #
 # A process holds one connection to each broker it knows, so the brokers' counts of connections show
 # how many processes there are. A process joined if every broker that has connections has one more.
-# Only a broker that freezes and thaws registers every queued connection (rocketmq.md §13 no. 5),
+# Only a broker that freezes and thaws registers all queued connections (rocketmq.md §13 no. 5),
 # while two processes that share an id (rocketmq.md §1.2) appear at all brokers. A process left if
 # no broker has as many as there are processes, or if one broker has fewer for longer than a
 # heartbeat takes: after one broker closes an idle or broken connection, the next heartbeat opens it
 # again, and the process stays alive at the others. A process that unregisters does so at every
-# broker: once a broker logs this, it is gone, and another that keeps listing it has a stale list.
-# After the end of a broker's log only dumps show its connections: those it logged last may be gone,
-# and it may still have a client that another broker lost.
+# broker, so once one broker logs this, it is gone, and another broker that keeps listing it has a
+# stale list. After the end of a broker's log, only dumps show its connections: those it logged last
+# may be gone, and it may still have a client that another broker lost.
 SAME_LOSS_MS = CHANNEL_SCAN_MS + 1_000
 """Removals closer together than this are one loss: brokers scan independently, and log times are in
 whole seconds.
@@ -172,13 +174,14 @@ class ConnectionChange:
     """The arrival or departure of a process.
 
     Attributes:
-        at_ms: time according to the first broker.
-        joined: it arrived; otherwise it left.
-        channel: connection that names the change.
-        scanned: removed by a scan, which notifies no member.
-        graceful: it unregistered.
+        at_ms: the time according to the first broker.
+        joined: whether it arrived rather than left.
+        channel: the connection that names the change.
+        scanned: whether it was removed by a scan, which notifies no member.
+        graceful: whether it unregistered.
         source: the line.
-        broker: the only broker that saw the change while the process stayed alive; empty: all did.
+        broker: the only broker that saw the change while the process stayed alive; empty if all
+            did.
     """
 
     at_ms: int
@@ -204,9 +207,9 @@ class _Removal:
 class Connections:
     """The connections of one client id, broker by broker.
 
-    ``live`` has the name of each live process: the connection with which it was first seen.
-    ``ended`` has the brokers whose log has ended, the same set for all ids. ``timed``: the id
-    contains a time (from 4.9), so that it belongs to a single process.
+    ``live`` has the name of each live process, which is the connection with which it was first
+    seen. ``ended`` has the brokers whose log has ended, the same set for all ids. ``timed`` is True
+    if the id contains a time (from 4.9), so that it belongs to a single process.
     """
 
     live: list[str] = field(default_factory=list)
@@ -215,7 +218,7 @@ class Connections:
     timed: bool = False
     _known_at: set[str] = field(default_factory=set)
     _lost: _Removal | None = None
-    """The time since when no broker with a continuing log has known it, although one whose log
+    """The time since which no broker with a continuing log has known it, although one whose log
     ended may.
     """
     _away: _Removal | None = None
@@ -224,9 +227,10 @@ class Connections:
     """The first dump without it, since it was last seen."""
     _removals: list[_Removal] = field(default_factory=list)
     _over: set[tuple[str, str]] = field(default_factory=set)
-    """Broker and channel of the connections that a process had when it unregistered."""
+    """The broker and channel of the connections that a process had when it unregistered."""
     _restarted: tuple[int, _Removal] | None = None
-    """When the last broker that knew it restarted: it has been gone since then, unless it returns.
+    """When the last broker that knew it restarted; it has been gone since then, unless it
+    returns.
     """
     _names: dict[str, str] = field(default_factory=dict)
     _expired: dict[str, _Removal] = field(default_factory=dict)
@@ -234,10 +238,10 @@ class Connections:
     _short: dict[str, _Removal] = field(default_factory=dict)
     """Brokers with fewer connections than processes, with the removal that caused it."""
     _last_held: tuple[str, str] | None = None
-    """Broker and channel of the last removal of a connection."""
+    """The broker and channel of the last removal of a connection."""
 
     def connect(self, broker: str, channel: str, at_ms: int, source: str) -> list[ConnectionChange]:
-        """Record a broker's line on a new connection."""
+        """Record a broker's line about a new connection."""
         changes = self.settle(at_ms)
         self._over.discard((broker, channel))
         self.by_broker.setdefault(broker, {})[channel] = (at_ms, source)
@@ -256,7 +260,7 @@ class Connections:
         return changes
 
     def _without_connection(self, broker: str, channel: str) -> list[str]:
-        """Return the live processes that have no other connection at the broker, in order."""
+        """Return, in order, the live processes that have no other connection at the broker."""
         others = self.by_broker[broker].keys() - {channel}
         named = {self._names.get(other) for other in others}
         return [name for name in self.live if name not in named]
@@ -318,9 +322,9 @@ class Connections:
         graceful: bool = False,
         everywhere: bool = False,
     ) -> list[ConnectionChange]:
-        """Record a broker's line that a connection is gone.
+        """Record a broker's line stating that a connection is gone.
 
-        ``everywhere``: the process unregistered at every broker, whether the others log it.
+        ``everywhere``: the process unregistered at every broker, whether or not the others log it.
         """
         changes = self.settle(at_ms)
         if (broker, channel) in self._over:
@@ -374,7 +378,7 @@ class Connections:
         return last and len(self.live) == 1 and self._is_logged()
 
     def _lived_on(self, brokers: Iterable[str]) -> list[ConnectionChange]:
-        """Record that these brokers' scans removed a process that lived on."""
+        """Record that these brokers' scans removed a process that stayed alive."""
         lost = [(broker, self._expired.pop(broker)) for broker in list(brokers)]
         return [
             ConnectionChange(
@@ -390,16 +394,16 @@ class Connections:
         )
 
     def forget(self, broker: str) -> None:
-        """Remove a broker that left the route: the connections that it knew no longer count."""
+        """Remove a broker that left the route, so that the connections it knew no longer count."""
         self.by_broker.pop(broker, None)
         self._expired.pop(broker, None)
         self._short.pop(broker, None)
 
     def restart(self, broker: str, at_ms: int, source: str) -> list[ConnectionChange]:
-        """Empty the broker's table at a restart; nothing shows whether its clients live.
+        """Empty the broker's table at a restart; nothing shows whether its clients are alive.
 
-        A process that all other brokers had lost before does not live since then: this broker was
-        dead.
+        A process that all other brokers had lost before has been dead since then, because this
+        broker was dead.
         """
         changes = self.settle(at_ms)
         self.forget(broker)
@@ -434,7 +438,7 @@ class Connections:
         return [self._end(since) for _ in list(self.live)]
 
     def finish(self, now_ms: int) -> list[ConnectionChange]:
-        """End processes that lost a connection and were not seen again: no more lines follow."""
+        """End processes that lost a connection and were not seen again, as no more lines follow."""
         changes = self.settle(now_ms)
         if self._lost is None and len(self.live) == 1:
             early = [
@@ -458,19 +462,19 @@ class Connections:
         return self.live[0] if self.live else None
 
     def _processes(self) -> int:
-        """Return how many processes every broker that has any shows.
+        """Return the number of processes shown by every broker that has any.
 
-        One broker alone shows one process of an id that several brokers knew and that contains a
-        time: it registers every connection that queued up while it was frozen, and the others' logs
-        may lack lines.
+        A single broker shows only one process of an id that several brokers knew and that contains
+        a time, because it registers every connection that queued up while it was frozen, and the
+        others' logs may lack lines.
         """
         counts = [len(channels) for channels in self.by_broker.values() if channels]
         alone = self.timed and len(counts) == 1 < len(self._known_at)
         return 1 if alone else min(counts, default=0)
 
     def _held(self) -> int:
-        """Return how many processes brokers still have, from continuing logs or otherwise from any
-        log.
+        """Return the number of processes that brokers still have, by continuing logs or otherwise
+        by any log.
         """
         counts = {place: len(channels) for place, channels in self.by_broker.items()}
         logged = [count for place, count in counts.items() if place not in self.ended]
@@ -478,7 +482,7 @@ class Connections:
         return min(most, len(self.live))
 
     def _join(self) -> ConnectionChange:
-        """Return the arrival of a process, dated to the first of the connections that show it."""
+        """Return the arrival of a process, dated by the first of the connections that show it."""
         rank = len(self.live)
         first = min(
             (at_ms, channel, source)

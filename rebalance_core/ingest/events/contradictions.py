@@ -1,4 +1,4 @@
-"""Events of members that are not there: a fact in one file that another file rules out."""
+"""Events of members that were not present: facts in one file that another file rules out."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 def without_contradictions(
     group: str, events: Iterable[Event]
 ) -> tuple[list[Event], list[Finding]]:
-    """Return the events without those of members that are not there; findings on these.
+    """Return the events without those of members that were not present, and findings on these.
 
     The first dump that no longer lists a member dates its loss. If a later line names the member
     without a join in between, the join's line was dropped.
 
     Args:
         group: the consumer group.
-        events: all of its members, in order.
+        events: all events of its members, in order.
     """
     live: set[tuple[str, str | None]] = set()
     kept: list[Event] = []

@@ -42,11 +42,11 @@ if TYPE_CHECKING:
     )
 
 
-# The process whose connections a dump of a broker lists: a slave, while its master is gone.
+# The process whose connections are listed in a broker's dump: a slave while its master is gone.
 #
-# mqadmin asks it instead of the master, whether or not it acts as master (rocketmq.md §15).
+# mqadmin queries it instead of the master, whether or not it acts as master (rocketmq.md §15).
 def with_answering_replica(pieces: Iterable[Evidence], context: ClusterContext) -> list[Evidence]:
-    """Return the pieces, those of kind ``member`` placed at the process that answered.
+    """Return the pieces, with those of kind ``member`` placed at the process that answered.
 
     This is the slave whose log has the connection or, while the master is gone, the only slave
     whose files were collected. If nothing shows it, the piece is left out.
@@ -76,9 +76,9 @@ def with_answering_replica(pieces: Iterable[Evidence], context: ClusterContext) 
 
 # Connections that ``consumerConnection`` lists without a line in the broker's log.
 #
-# They were opened before the log began or after it ended, or their line was dropped
-# (rocketmq.md §10.1). They are assumed to exist since the client's own start, or since another
-# broker logged it first, else since the log's start.
+# They were opened before the log began or after it ended, or their line was dropped (rocketmq.md
+# §10.1). They are assumed to have existed since the client's own start or since another broker
+# first logged it, or otherwise since the log's start.
 _DUMPED = frozenset(SUBJECTS["dumped_members"])
 _LOGGED = frozenset(SUBJECTS["logged_members"])
 
@@ -94,13 +94,14 @@ def listed_connections(
     """Return a ``consumer_listed`` piece for each connection that is in dumps but in no broker's
     log.
 
-    Its values: channel, client_id, topics (the client's own where any file states them, else the
-    group's at that broker), message_model, consume_from_where; ended: True where the broker's log
-    had ended by then; later: True if its topics are those that it stated when all logs had ended.
+    Its values are channel, client_id, topics (the client's own if any file states them, otherwise
+    the group's at that broker), message_model, consume_from_where, ended (True if the broker's log
+    had ended by then) and later (True if its topics are those that it stated after all logs had
+    ended).
 
-    Those that may have been made after the broker's log ended are left to `listed_tables`: where
-    the log has the broker's start, or another connection of the client is known, which this one may
-    have replaced, and the client states no start in between.
+    Connections that may have been made after the broker's log ended are left to `listed_tables`:
+    those for which the log has the broker's start, or another connection of the client is known
+    that this one may have replaced, and the client states no start in between.
     """
     used = filter(of_dumped_members, pieces)
     ordered = sorted(used, key=lambda p: (context.time_of(p), p.source))
@@ -135,7 +136,7 @@ def listed_connections(
                 start_ms = beat[0]  # closer than the start of start()
             earlier = [ms for ms in lists[piece.place] if ms < seen_ms]
             seen_before = first_ms.get(v["client_id"], seen_ms) < seen_ms
-            twin = (piece.place, v["client_id"]) in dated  # the start of which process?
+            twin = (piece.place, v["client_id"]) in dated  # either process may have started
             lacked_ms = max([*restarts, *earlier], default=0)
             first_look = not (context.logged or earlier)  # its members existed before
             if ((seen_before or twin) and not first_look) or (lacked_ms and start_ms <= lacked_ms):
@@ -180,18 +181,19 @@ def _came(
     *,
     lists_since_start: bool,
 ) -> int:
-    """Return when a client joined, by its first line in another broker's log; 0: perhaps later.
+    """Return when a client joined, by its first line in another broker's log; 0 if it may be later.
 
-    A client sends heartbeats to all brokers. A broker whose log was there all the time, and that
-    had not started lately, would have had it before: not so of a line less than a heartbeat after
-    the first log begins.
+    A client sends heartbeats to all brokers. A broker with a log for the whole time, and no recent
+    start, would have had it before, except for a line less than a heartbeat after the first log
+    begins.
 
     Args:
-        line: time and place of the first line.
-        since_ms: before that it was no member of the broker that lists it.
-        seen_ms: when that listed it.
+        line: the time and place of the first line.
+        since_ms: the time before which it was not a member at the broker that lists it.
+        seen_ms: when that broker listed it.
         context: the cluster's context.
-        lists_since_start: whether the log of the broker that lists it has a start of the broker.
+        lists_since_start: whether the log of the broker that lists it contains a start of the
+            broker.
     """
     if line is None or line[0] > seen_ms:
         return 0
@@ -229,10 +231,10 @@ def listed_clients(
 def last_list_without(
     lists: Mapping[int, set[str]], client_id: str, since_ms: int, until_ms: int
 ) -> int:
-    """Return when a broker listed its members without this one for the last time; 0: never.
+    """Return when a broker last listed its members without this one, or 0 if it never did.
 
     Args:
-        lists: the broker's, of `listed_clients`.
+        lists: the broker's lists, from `listed_clients`.
         client_id: the member's client id.
         since_ms: only lists after this moment count.
         until_ms: only lists before this moment count.
@@ -246,14 +248,14 @@ def _is_member(piece: Evidence) -> TypeGuard[MemberPiece]:
 
 
 def of_logged_brokers(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[MemberPiece]:
-    """Yield the members that dumps list of brokers whose log was collected, since the logs begin;
-    of all brokers where no log was.
+    """Yield the members that dumps list for brokers whose log was collected, from the logs'
+    beginning on, or for all brokers if no log was collected.
     """
     for piece in filter(_is_member, pieces):
         if piece.place not in context.log_ends:
             continue  # for a broker without a log nothing would show their end
         if piece.values["client_addr"] and context.time_of(piece) >= context.start_ms:
-            yield piece  # members from before the logs may have left before
+            yield piece  # members listed before the logs may have left before them
 
 
 def listed_values(
@@ -264,7 +266,7 @@ def listed_values(
     topics = subscriptions.get(v["client_id"]) or sorted(
         {pair[0] for pair in v["subscriptions"] or ()}
     )
-    # push consumers always subscribe to some topic: a dump without any was cut off
+    # push consumers always subscribe to some topic, so a dump without any was cut off
     said = topics or v["consume_type"] == "CONSUME_ACTIVELY"
     return {
         "channel": v["client_addr"],
@@ -283,7 +285,7 @@ def _is_subscription(piece: Evidence) -> TypeGuard[ClientSubscriptionPiece]:
 def _stated_topics(
     pieces: Iterable[Evidence], context: ClusterContext
 ) -> Iterator[tuple[str, int, ClientSubscriptionPiece]]:
-    """Yield the topics of clients whose answers have all, each with the client and the time."""
+    """Yield the topics of each client whose answer is complete, with the client and the time."""
     for piece in filter(_is_subscription, pieces):
         client_id = piece.values.get("client_file")
         if client_id and not piece.values.get("partial"):
@@ -291,7 +293,9 @@ def _stated_topics(
 
 
 def start_times(pieces: Iterable[DumpedMembersEvidence]) -> dict[str, int]:
-    """Return the start of each client in ``consumerStatus``, as the client states it, epoch ms."""
+    """Return the start time of each client in ``consumerStatus``, as the client states it, epoch
+    ms.
+    """
     return {
         client_id: p.values["start_ms"]
         for p in pieces
@@ -304,7 +308,7 @@ def start_times(pieces: Iterable[DumpedMembersEvidence]) -> dict[str, int]:
 def own_subscriptions(
     pieces: Iterable[Evidence], context: ClusterContext
 ) -> Mapping[str, list[str]]:
-    """Return the topics of each client from ``consumerStatus``, or otherwise from its first
+    """Return each client's topics from ``consumerStatus``, or otherwise from its first
     heartbeat.
     """
     topics: dict[str, set[str]] = {}
@@ -322,7 +326,7 @@ def _is_heartbeat(piece: Evidence) -> TypeGuard[HeartbeatPiece]:
 def first_heartbeats(
     pieces: Iterable[Evidence], context: ClusterContext
 ) -> dict[str, tuple[int, list[str]]]:
-    """Return the time and topics of the first heartbeat that each client logs itself."""
+    """Return the time and topics of the first heartbeat in each client's own log."""
     beats: dict[str, tuple[int, list[str]]] = {}
     logged = filter(_is_heartbeat, pieces)
     for piece in sorted(logged, key=context.time_of):
@@ -331,12 +335,12 @@ def first_heartbeats(
     return beats
 
 
-# What dumps show about a broker's members after the end of its log: whole tables, not changes.
+# What dumps show about a broker's members after the end of its log: complete tables, not changes.
 #
-# Operators may copy the logs and ask mqadmin later, or logs may be cut off. Each
+# Operators may copy the logs and run mqadmin later, or logs may be cut off. Each
 # ``consumerConnection`` of the broker then gives all its connections at that time, and each
-# ``consumerStatus`` its client's subscriptions. Any difference from the previous state happened in
-# between.
+# ``consumerStatus`` gives its client's subscriptions. Any difference from the previous state arose
+# in between.
 AFTER_ALL = 2**62
 """The position after all others with the same time and place."""
 
@@ -344,12 +348,13 @@ AFTER_ALL = 2**62
 def listed_tables(
     group: str, pieces: list[Evidence], context: ClusterContext
 ) -> Iterator[MembersEvidence]:
-    """Yield evidence of three kinds that no line of a log states.
+    """Yield evidence of three kinds that no log line states.
 
-    ``log_ended`` of each broker, at the end of its log. ``members_listed`` of each dump after that:
-    ``members`` has the `listed_values` of its connections by client id. A dump without a member
-    shows nothing, as a failure prints nothing either. ``topics_listed`` of each client that was
-    asked when every broker's log had ended: its client_id and topics, without the retry topic.
+    ``log_ended`` is for each broker, at the end of its log. ``members_listed`` is for each dump
+    after that: ``members`` has the `listed_values` of its connections by client id. A dump without
+    members shows nothing, because a failure prints nothing either. ``topics_listed`` is for each
+    client that was queried after every broker's log had ended: its client_id and topics, without
+    the retry topic.
     """
     for place, until_ms in context.log_ends.items():
         end_ms = until_ms + SECOND_MS - 1
@@ -427,12 +432,12 @@ def dated_by_dumps(
 ) -> list[Event]:
     """Return the events that only a dump shows; losses in the client's own log become leaves.
 
-    The client's log has a loss if the client unregistered between its join and the dump, and its id
-    was that of one process. The row itself is changed.
+    The client's log explains a loss if the client unregistered between its join and the dump and
+    its id was that of a single process. The row itself is changed.
 
     Args:
-        after_logs: events that dumps show which were taken after a broker's log had ended.
-        events: all of the group.
+        after_logs: events shown by dumps that were taken after a broker's log had ended.
+        events: all events of the group.
         pieces: evidence on the group.
         names: the names of its clients' processes.
         context: the cluster's context.
@@ -467,7 +472,7 @@ SHOWN = 20
 
 
 def after_logs(group: str, events: Iterable[Event], context: ClusterContext) -> list[Finding]:
-    """Return the finding on events that only dumps after the end of the logs show.
+    """Return the finding on events shown only by dumps after the end of the logs.
 
     Args:
         group: the consumer group.
@@ -518,7 +523,7 @@ def _is_logged(piece: Evidence) -> TypeGuard[LoggedMembersEvidence]:
 def timed_evidence(
     group: str, pieces: list[Evidence], context: ClusterContext
 ) -> Iterator[tuple[int, MembersEvidence]]:
-    """Yield the lines of the brokers' logs, the members in dumps, and starts and ends of brokers.
+    """Yield the lines in the brokers' logs, the members in dumps, and starts and ends of brokers.
 
     Times never go back between two lines of a log within the same second. The kinds
     ``broker_starting`` and ``broker_out`` come from the brokers themselves.
@@ -567,7 +572,7 @@ def _best(piece: LoggedMembersEvidence, second: int, before: int, notified: list
     if piece.kind == "consumer_connected":
         at_ms = beat_ms(piece, second)
         if at_ms == second and second <= before < second + SECOND_MS:
-            return before + 1  # if two came in one second, the order of lines shows which was first
+            return before + 1  # within a second, the order of lines shows which was first
         return max(at_ms, before) if before < second + SECOND_MS else at_ms
     if piece.kind == "consumer_data" and second <= before < second + SECOND_MS:
         return before

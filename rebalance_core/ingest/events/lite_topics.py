@@ -1,4 +1,4 @@
-"""Topics of type LITE (5.5): clients subscribe lite topics inside them, each singly."""
+"""Topics of type LITE (5.5), inside which clients subscribe to lite topics one by one."""
 
 from __future__ import annotations
 

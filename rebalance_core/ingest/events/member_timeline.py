@@ -62,12 +62,12 @@ RECONNECT_MS = MINUTE_MS
 class MemberTimeline:
     """Follows one group through its brokers' logs.
 
-    ``subscription_versions`` are those of the group's lines that name no member. ``joins`` has the
-    last join event of each member, which other files may complete; ``findings`` the joins that only
-    a dump shows; ``at_one_broker`` has events of live members that only one broker saw;
-    ``after_logs`` the events that only dumps after the end of a broker's log show; ``by_silence``
-    the `ORDER` of changed subscriptions that no line of the member itself shows, inferred because
-    none of its heartbeats changed the broker's table back.
+    ``subscription_versions`` are those in the group's lines that name no member. ``joins`` has the
+    last join event of each member, which other files may complete; ``findings`` has the joins that
+    only a dump shows; ``at_one_broker`` has events of live members that only one broker saw;
+    ``after_logs`` has the events shown only by dumps after the end of a broker's log;
+    ``by_silence`` has the `ORDER` of changed subscriptions that no line of the member itself shows,
+    inferred because none of its heartbeats changed the broker's table back.
     """
 
     group: str
@@ -91,9 +91,7 @@ class MemberTimeline:
     """Brokers that shut down, according to their own logs: they close every connection."""
     _ever: set[str] = field(default_factory=set)
     _lists: dict[str, dict[int, set[str]]] = field(default_factory=dict)
-    """For each broker, the client ids of each complete list of its members, by the time of the
-    list.
-    """
+    """For each broker, the client ids in each complete list of its members, by the list's time."""
 
     def take(self, pieces: list[Evidence]) -> None:
         """Read the evidence of the group, in any order."""
@@ -130,7 +128,7 @@ class MemberTimeline:
         self._settle_tables(self.context.end_ms)
         for client_id, connections in self._connections.items():
             self._record(client_id, connections.finish(self.context.end_ms))
-        # a million lines later it is no longer needed
+        # no longer needed a million lines later
         self._connections, self._channels, self._topics = {}, {}, {}
 
     def _log_ended(self, broker: str, at_ms: int) -> None:
@@ -162,7 +160,7 @@ class MemberTimeline:
         client_id, channel = v["client_id"], v["channel"]
         self._channels[piece.place, channel] = client_id
         connections = self._connections_of(client_id)
-        # a broker that started since then has no earlier members
+        # a broker that has started since then has no earlier members
         later = at_ms > self.context.start_ms or self.context.starts_at(piece)
         detail = None if later else OBSERVED
         changes = connections.connect(piece.place, channel, at_ms, piece.source)
@@ -174,13 +172,13 @@ class MemberTimeline:
             finding = not_logged(self.group, client_id, "join", piece.source, at_ms)
             self.findings.append(finding)
         if v.get("later") and v["topics"] is not None:
-            # other members had these, so it may have had them from its start; the rest come later
+            # other members had these, so it may have had them from its start; the others come later
             had = frozenset[str]().union(*self._topics.values())
             v = {**v, "topics": [t for t in v["topics"] if t in had] or v["topics"]}
         self._first_listed(v, at_ms)
 
     def _first_listed(self, v: ConsumerListedValues, at_ms: int) -> None:
-        """Record the settings of a member as a dump lists them, if no file stated them before."""
+        """Record the settings of a member listed in a dump, unless a file stated them before."""
         name = self._connections_of(v["client_id"]).process_of(v["channel"])
         member = ConnectedMember(v["client_id"], str(name))
         if name is not None and member not in self._topics and v["topics"] is not None:
@@ -192,7 +190,7 @@ class MemberTimeline:
         return self._connections.setdefault(client_id, new)
 
     def _table_listed(self, piece: MembersListedPiece, at_ms: int) -> None:
-        """Record a dump of a broker whose log has ended: all connections that it has."""
+        """Record a dump from a broker whose log has ended, with all its connections."""
         listed = piece.values["members"]
         first_new = len(self.events)
         for client_id in sorted({*self._connections, *listed}):
@@ -222,7 +220,7 @@ class MemberTimeline:
         if piece.kind != "consumer_left" and piece.place in self._stopped:
             return  # the broker closes its connections: their clients may be alive
         if client_id is None:
-            return  # a scan names no client, and this one registered before the log begins
+            return  # a scan does not name the client, and this one registered before the log begins
         connections = self._connections_of(client_id)
         if client_id not in self._ever:
             lists = self._lists.get(piece.place, {})
@@ -275,7 +273,7 @@ class MemberTimeline:
 
     def _seen_by_one(self, change: ConnectionChange, member: ConnectedMember) -> None:
         if change.broker in self.context.slave_places or change.broker.startswith(BEHIND):
-            return  # clients ask no slave beside its master; a proxy's connection is no broker
+            return  # clients query no slave beside its master; a proxy's connection is not a broker
         kind = CONSUMER_JOIN if change.joined else CONSUMER_LOST
         self.at_one_broker.append(
             event(
@@ -304,7 +302,7 @@ class MemberTimeline:
         return row
 
     def _data(self, piece: ConsumerDataPiece, at_ms: int) -> None:
-        """Record the connected member's subscriptions, by its heartbeats to this broker."""
+        """Record the connected member's subscriptions from its heartbeats to this broker."""
         channel = piece.values["channel"]
         client_id = self._channels.get((piece.place, channel))
         name = None
@@ -326,9 +324,10 @@ class MemberTimeline:
             self._changed(member, topics, at_ms, piece.source, versions)
 
     def _settle_tables(self, now_ms: int) -> None:
-        """Let members that kept silent agree with the last heartbeat that the broker logged.
+        """Give members that stayed silent the subscriptions in the last heartbeat that the broker
+        logged.
 
-        After its last line a log is no longer silent.
+        After its last line, a log's silence means nothing.
         """
         for broker, table in self._tables.items():
             until_ms = min(now_ms, self.context.logged.get(broker, now_ms))
@@ -400,13 +399,13 @@ class MemberTimeline:
     ) -> None:
         """Record that the member's topics changed; `subscribed` has its own subVersions, by topic.
 
-        A subVersion is when it subscribed, or when its queues changed before a line showed it: it
-        is between the subscription and the line.
+        A subVersion is the time at which it subscribed, or at which its queues changed before a
+        line showed it, so it lies between the subscription and the line.
         """
         before = self._topics[member]
         if topics == before:
             return
-        # a silence is dated by the line before it, which the member may not have seen
+        # a silence is dated by the preceding line, which the member may not have seen
         since_ms = max(self.joins[member]["event_ms"], self._changed_ms.get(member, 0))
         at_ms = max(at_ms, since_ms)
         self._topics[member] = topics

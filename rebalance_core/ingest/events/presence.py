@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Presence:
-    """Memberships of the members of one group: client id, channel, first and last moment."""
+    """Memberships of the members of one group: client id, channel, first and last moments."""
 
     def __init__(self, events: Iterable[Event]) -> None:
         self.memberships: dict[str, list[tuple[str | None, int, int | None]]] = {}
@@ -50,7 +50,7 @@ class Presence:
         return sum(len(self.channels(client_id, at_ms)) for client_id in self.memberships)
 
     def clients(self, from_ms: int, to_ms: int) -> list[str]:
-        """Return the client ids that were present the whole time in between."""
+        """Return the client ids that were present throughout the period."""
         return sorted(
             client_id
             for client_id, memberships in self.memberships.items()
@@ -61,7 +61,7 @@ class Presence:
         )
 
     def present_between(self, client_id: str, from_ms: int, to_ms: int) -> bool:
-        """Return True if the client came, went or was there between."""
+        """Return True if the client came, went or was present during the period."""
         return any(
             since <= to_ms and (until is None or from_ms <= until)
             for _, since, until in self.memberships.get(client_id, ())

@@ -28,11 +28,12 @@ if TYPE_CHECKING:
         ProxyStartingPiece,
     )
 
-# The topics that a member behind a proxy subscribes to (rocketmq.md §14).
+# The topics to which a member behind a proxy subscribes (rocketmq.md §14).
 #
 # Only remoting clients' lines name the client. A gRPC client's settings are not logged in full, but
-# a proxy, or a broker with a proxy inside, logs each topic that is new to its table of the group,
-# right after the member that added it. The members subscribe to the topics that the table then has.
+# a proxy, or a broker with an embedded proxy, logs each topic that is new to its table for the
+# group, right after the member that added it. The members subscribe to the topics then in the
+# table.
 BROUGHT_MS = 2 * SECOND_MS
 """The lines about a member's topics follow the line about the member; times have whole seconds."""
 
@@ -62,11 +63,12 @@ class ProxyGroupTopics:
             changes.sort(key=lambda change: change[:2])
 
     def stated(self, piece: ConsumerConnectedPiece, place: str) -> list[ConsumerDataPiece]:
-        """Return a member's line as a statement of its topics at `place`; empty: unknown.
+        """Return a member's line as a statement of its topics at `place`; empty if they are
+        unknown.
 
         Args:
             piece: the line.
-            place: the place of the member's connection.
+            place: the location of the member's connection.
         """
         v = piece.values
         if "protocol" not in v:
@@ -122,8 +124,8 @@ class ProxyGroupTopics:
 # Members behind proxies, from what each proxy logs about its own and the others' clients
 # (rocketmq.md §14).
 #
-# A proxy logs its clients' connections, and those that other proxies report; the client's address
-# identifies equal ones. For each connection the lines of its own proxy count, and those of the
+# A proxy logs its clients' connections and those that other proxies report; the client's address
+# identifies equal ones. For each connection, the lines of its own proxy count, and those of the
 # others only if that proxy is dead or its log is missing.
 MEMBER_LINES: Final = (
     "consumer_connected",
@@ -138,18 +140,18 @@ BEHIND = "behind " + PROXIES
 """The place of members behind proxies. Each connection of a gRPC client has its own place, because
 a client that uses several proxies is still one process."""
 SILENT_MS = 90_000
-"""A proxy without a line for this long is dead: its clients send heartbeats every 10 s."""
+"""A proxy without a line for this long is dead, because its clients send heartbeats every 10 s."""
 TABLE_LINES = ("group_topic", "group_emptied")
-"""Facts about a group's table of topics, without a member; only `ProxyGroupTopics` needs them."""
+"""Facts about a group's topic table, without a member; only `ProxyGroupTopics` needs them."""
 
 _Key = tuple[str, str]
 
 
 @dataclass
 class _Channel:
-    """A client's connection: its own proxy, if that logs it, and all proxies that know it.
+    """A client's connection: its own proxy, if its log has it, and all proxies that know it.
 
-    ``broken``: its own proxy lost it, and others still count it.
+    ``broken``: its own proxy lost it, but others still count it.
     """
 
     protocol: str
@@ -167,10 +169,11 @@ class _Joined:
 
 
 def through_proxies(pieces: Iterable[Evidence], context: ClusterContext) -> list[Evidence]:
-    """Return the evidence on a group, that of proxies as the connections of its members.
+    """Return the evidence on a group, with that of proxies as the connections of its members.
 
-    Connections to a broker with a proxy inside (LOCAL mode) keep their place. Members whose lines
-    name no topics get the group's topics at that place; the lines that name those are omitted.
+    Connections to a broker with an embedded proxy (LOCAL mode) keep their place. Members whose
+    lines name no topics get the group's topics at that place; the lines that name these are
+    omitted.
     """
     pieces = list(pieces)
     on_group = list(filter(is_on_group, pieces))
@@ -194,7 +197,7 @@ def through_proxies(pieces: Iterable[Evidence], context: ClusterContext) -> list
 
 
 def _listed(pieces: Iterable[GroupEvidence]) -> dict[str, str]:
-    """Return the client id by address, as consumerConnection of proxies lists them."""
+    """Return the client id by address, as listed by the proxies' consumerConnection."""
     return {
         p.values["client_addr"]: p.values["client_id"]
         for p in pieces
@@ -258,7 +261,7 @@ class _Members:
         v = piece.values
         key = (v["client_id"], v["channel"])
         if v["remote"] and key in self._closed:
-            return  # the report of it came after its end
+            return  # it was reported after its end
         self._closed.discard(key)
         new = key not in self._channels
         channel = self._channels.setdefault(key, _Channel(v["protocol"]))
@@ -297,7 +300,7 @@ class _Members:
         client_id = piece.values.get("client_id") or self.listed.get(address)
         key = (client_id, address) if client_id else self._at.get((piece.place, address))
         if key is None or key in self._closed:
-            return  # for a client that no file names, or logged again
+            return  # for a client that no file names, or logged twice
         channel = self._channels.get(key)
         if channel is None:  # it existed before the log begins
             protocol = "" if piece.kind == "consumer_expired" else piece.values.get("protocol", "")
@@ -307,7 +310,7 @@ class _Members:
             others = channel.known_at - {channel.own_proxy}
             alive = any(not self._dead(place, piece) for place in others)
             if alive and self._counts_elsewhere(channel):
-                channel.own_proxy, channel.broken = None, True  # gone with the last that knows it
+                channel.own_proxy, channel.broken = None, True  # gone with the last that knew it
             elif channel.own_proxy == piece.place or not others:
                 self._gone(key, piece)
 
@@ -315,7 +318,7 @@ class _Members:
         """Return True if members behind other proxies still allocate queues by lists that include
         it.
 
-        A proxy reports to the others who unregistered, not whose connection broke.
+        A proxy reports to the others which clients unregistered, but not whose connection broke.
         """
         return gone.protocol == REMOTING and any(
             channel.protocol == REMOTING and channel.own_proxy not in (None, gone.own_proxy)
@@ -337,7 +340,7 @@ class _Members:
                 self._orphans.setdefault(key, piece)
 
     def _settle(self, now_ms: int) -> None:
-        """End connections that did not come back elsewhere: they died with the proxy."""
+        """End connections that did not come back elsewhere, because they died with the proxy."""
         for key, start in list(self._orphans.items()):
             if now_ms >= self.context.time_of(start) + RETURN_MS:
                 self._gone(key, _closed(start, start.at_ms))

@@ -1,4 +1,4 @@
-"""subVersions that heartbeats brought to brokers: the millisecond of subscribe() of a client."""
+"""subVersions that heartbeats brought to brokers: the millisecond of a client's subscribe()."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 
 RESETTLE_MS = ROUTE_MS
-"""Within this time, all members and brokers know of a change of members or topics
-(rocketmq.md §6.4).
+"""The time within which all members and brokers know of a change in members or topics (rocketmq.md
+§6.4).
 """
 
 
@@ -41,7 +41,7 @@ TopicsByMember = Mapping[ConnectedMember, frozenset[str]]
 
 
 class SubscriptionVersions:
-    """Lines on subscriptions that name no member, by broker and topic."""
+    """Lines about subscriptions that name no member, by broker and topic."""
 
     def __init__(self, pieces: Iterable[GroupEvidence], context: ClusterContext) -> None:
         self._lines: dict[tuple[str, str], list[tuple[int, int, int]]] = {}
@@ -75,12 +75,12 @@ class SubscriptionVersions:
     ) -> dict[ConnectedMember, dict[str, int]]:
         """Return when a silent member subscribed to a topic that another member had before.
 
-        The next newer subVersion is its own if only this member lacked the topic and nothing moved
-        the others' queues; otherwise the time is unknown.
+        The next newer subVersion belongs to it if only this member lacked the topic and nothing
+        moved the others' queues; otherwise the time is unknown.
 
         Args:
             broker: the owner of the table.
-            table: its state after the last line about a member.
+            table: the table's state after the last line about a member.
             topics: known topics of the members that send heartbeats there.
             events: the group's events.
         """
@@ -94,7 +94,7 @@ class SubscriptionVersions:
         return versions
 
     def _next(self, broker: str, topic: str, table: SubscriptionTable) -> int | None:
-        """Return the next newer subVersion of the topic, if it was logged as soon as it was set."""
+        """Return the next newer subVersion of the topic if it was logged as soon as it was set."""
         current = table.versions.get(topic)
         for second_ms, position, version in self._lines.get((broker, topic), ()):
             if (second_ms, position) > table.line and current is not None and version > current:
@@ -107,7 +107,8 @@ class SubscriptionVersions:
 def _moving(topic: str, at_ms: int, table: SubscriptionTable, events: Iterable[Event]) -> bool:
     """Return True if queues may have been changing owners at that time.
 
-    The reporter's own subscription is over once its subVersion rose: it has its queues.
+    The reporter's own subscription is complete once its subVersion has risen, because it has its
+    queues.
     """
     for row in events:
         if at_ms - RESETTLE_MS <= row["event_ms"] <= at_ms:

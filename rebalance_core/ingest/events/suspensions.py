@@ -1,4 +1,6 @@
-"""CONSUMER_SUSPEND and CONSUMER_RESUME from the client's own log: brokers do not learn of them."""
+"""CONSUMER_SUSPEND and CONSUMER_RESUME from the client's own log, because brokers do not learn of
+them.
+"""
 
 from __future__ import annotations
 
@@ -32,13 +34,15 @@ if TYPE_CHECKING:
 
 
 LATE_LINE_MS = 2_000
-"""A suspended consumer delays pulls by 1 s and logs this; one such line may follow when it resumes.
+"""A suspended consumer postpones pulls by 1 s and logs this; one such line may follow when it
+resumes.
 """
 
 
 PUT_OFF_MS = 30_000
-"""A suspended consumer delays pulls more often than this, because none waits at a broker for this
-long."""
+"""A suspended consumer postpones pulls more often than this, because none waits at a broker for
+this long.
+"""
 
 
 STARTING_MS = 20 * SECOND_MS
@@ -113,11 +117,12 @@ def assumed_awake(
     proxied: Collection[str],
     topics: Iterable[str],
 ) -> list[Finding]:
-    """Return a finding if members whose logs do not show it had to divide the queues again.
+    """Return a finding if members whose logs do not show suspensions had to reallocate queues.
 
-    Only a client's own log shows that it was suspended: such a member runs no pass, so it keeps
-    its queues and takes no others. While members and queues stay, there is nothing to divide. If no
-    client's log was collected at all, `file_findings` has the finding for all groups at once.
+    Only a client's own log shows that it was suspended: such a member runs no pass, so it keeps its
+    queues and takes no others. While members and queues stay the same, there is nothing to
+    reallocate. If no client's log was collected at all, `file_findings` has the finding for all
+    groups at once.
 
     Args:
         group: the group.
@@ -125,7 +130,7 @@ def assumed_awake(
         presence: the presence of its members.
         context: the cluster.
         proxied: clients behind proxies, which run no pass.
-        topics: its members subscribe.
+        topics: the topics that its members subscribe to.
     """
     if not context.client_logs:
         return []
@@ -165,8 +170,8 @@ def assumed_awake(
 
 
 def _next_unlogged(turns: Sequence[int], after_ms: int, logged: tuple[int, int] | None) -> float:
-    """Return the first of the sorted moments after this one that is not in the stretch which a
-    client's log covers; infinity: all are.
+    """Return the first of the sorted moments after this one that a client's log does not cover, or
+    infinity if it covers all.
     """
     index = bisect_right(turns, after_ms)
     if logged is not None and index < len(turns) and logged[0] <= turns[index]:

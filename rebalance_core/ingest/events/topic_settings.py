@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 def differing_settings(topic: str, pieces: Iterable[Evidence]) -> Iterator[Finding]:
-    """Yield a finding for each setting that differs between the newest stores of brokers.
+    """Yield a finding for each setting that differs between the brokers' newest stores.
 
     Args:
         topic: the topic; RocketMQ's own and retry topics are left out.
-        pieces: evidence on it under the names of brokers, in order of time.
+        pieces: evidence on it under brokers' names, in order of time.
     """
     if is_retry_topic(topic) or is_system_topic(topic):
         return
@@ -28,7 +28,7 @@ def differing_settings(topic: str, pieces: Iterable[Evidence]) -> Iterator[Findi
     for piece in pieces:
         if is_on_topic(piece) and piece.kind == "topic_config":
             newest[piece.place] = piece
-        elif piece.kind in ("topic_deleted", "topic_updated"):  # the store is older than that
+        elif piece.kind in ("topic_deleted", "topic_updated"):  # the store is older
             newest.pop(piece.place, None)
     of_brokers = {broker: _settings(piece.values) for broker, piece in sorted(newest.items())}
     for name in sorted({name for settings in of_brokers.values() for name in settings}):
@@ -50,7 +50,9 @@ def differing_settings(topic: str, pieces: Iterable[Evidence]) -> Iterator[Findi
 
 
 def _settings(values: TopicConfigValues) -> dict[str, str]:
-    """Return what matters: whether consumers may read, whether it is ordered, its attributes."""
+    """Return what matters: whether consumers may read it, whether it is ordered, and its
+    attributes.
+    """
     attributes = {name.removeprefix("+"): text for name, text in values["attributes"].items()}
     readable = "true" if values["perm"] & PERM_READ else "false"
     return {"order": str(values["order"]).lower(), "readable": readable, **attributes}

@@ -1,4 +1,4 @@
-"""A topic's events: how each broker had it set up when, by logs, stores and routes."""
+"""A topic's events: its setup on each broker over time, by logs, stores and routes."""
 
 from __future__ import annotations
 
@@ -46,19 +46,19 @@ if TYPE_CHECKING:
 PERM_WRITE = 2
 """PermName.PERM_WRITE."""
 ROUTE_SLACK_MS = 10_000
-"""A dump is named after the time at which mqadmin was started; on a busy host, its query may be
+"""A dump is named after the time at which mqadmin was started; on a busy host, the query may be
 sent this much later.
 """
 
 
 class RoutePerms:
-    """Perms of one topic as its brokers registered them, whatever a route without a master shows.
+    """The perms of one topic as registered by its brokers, whatever a route without a master shows.
 
-    A name server takes W from all queues of a broker whose slaves may act as master when the master
-    goes. It logs nothing then, but the change back when the master returns.
+    When the master goes, a name server takes W from all queues of a broker whose slaves may act as
+    master. It does not log this, but only the change back when the master returns.
 
     Args:
-        stated: (broker, time, perm, True if a route states it) of all files, in order of time.
+        stated: (broker, time, perm, True if a route states it) from all files, in order of time.
         was_masterless: `ClusterContext.was_masterless`.
     """
 
@@ -77,10 +77,10 @@ class RoutePerms:
         """Return the topic's perm, with the W that a route may lack.
 
         Args:
-            broker: whose queues they are.
-            at_ms: when the route was so.
+            broker: the owner of the queues.
+            at_ms: the time of the route.
             routed: the route's perm.
-            known_perm: the perm by then; None: unknown, and the next that a file states counts.
+            known_perm: the perm known by then; if None, the next one stated by a file counts.
         """
         if not self._may_be_wiped(broker, at_ms, routed):
             return routed
@@ -88,7 +88,7 @@ class RoutePerms:
         return routed | perm & PERM_WRITE
 
     def _may_be_wiped(self, broker: str, at_ms: int, perm: int) -> bool:
-        # logs have whole seconds, and dumps are named by the start of their command
+        # logs have whole seconds, and dumps are named after the start of their command
         from_ms, to_ms = at_ms - SECOND_MS, at_ms + ROUTE_SLACK_MS
         return not perm & PERM_WRITE and self._was_masterless(broker, from_ms, to_ms)
 
@@ -109,7 +109,7 @@ def _is_logged(piece: TopicsEvidence) -> TypeGuard[_Logged]:
 
 
 def _set_up(piece: TopicsEvidence) -> tuple[str, int | None] | None:
-    """Return the broker on which it states the topic's setup, and the perm; None: it does not."""
+    """Return the broker on which it states the topic's setup, and the perm; None if it does not."""
     if piece.kind in ("topic_registered", "topic_route", "route_queues"):
         return piece.values["broker_name"] or piece.place, piece.values["perm"]
     if piece.kind in ("topic_created", "topic_updated", "topic_loaded", "topic_config"):
@@ -118,7 +118,7 @@ def _set_up(piece: TopicsEvidence) -> tuple[str, int | None] | None:
 
 
 class StoredConfig(NamedTuple):
-    """Queues and perm of a topic on one broker; perm as the broker registers it."""
+    """The queues and perm of a topic on one broker, with the perm as the broker registers it."""
 
     read: int
     write: int
@@ -127,15 +127,15 @@ class StoredConfig(NamedTuple):
 
 @dataclass
 class _Broker:
-    """The state of the topic on one broker so far."""
+    """The state of the topic on one broker up to now."""
 
     config: StoredConfig | None = None
     changed_ms: int | None = None
     mentioned: bool = False
     highest: int | None = None
-    """Queue ids below this exist or existed; None: the log does not record the creation."""
+    """Queue ids below this exist or existed; None if the log does not record the creation."""
     seen_ms: int = 0
-    """When a file last had the topic there."""
+    """When a file last showed the topic there."""
     dated_ms: int = 0
     """When it last changed, according to a file with a correct clock."""
 
@@ -159,10 +159,10 @@ class TopicTimeline:
     def take(self, pieces: Iterable[Evidence]) -> Tables:
         """Return the tables of the topic.
 
-        Of a retry topic the simulator derives the queues on the brokers of the group's topics, as
-        the brokers do (rocketmq.md §3.4). Its events state further brokers that have it, and
-        brokers where it has several queues; if no file states it on a broker, a connection of its
-        group there implies it.
+        For a retry topic, the simulator derives the queues on the brokers of the group's topics, as
+        the brokers do (rocketmq.md §3.4). Its events state other brokers that have it, and brokers
+        where it has several queues; if no file states it on a broker, a connection of its group
+        there implies it.
         """
         ordered = sorted(pieces, key=lambda p: (self._latest(p), p.place, p.position, p.source))
         self._perms = RoutePerms(
@@ -222,7 +222,7 @@ class TopicTimeline:
         return max(at_ms, self.context.first_routes.get(piece.place, at_ms)) + MIDDLE_MS
 
     def _latest(self, piece: Evidence) -> int:
-        """Return the latest time at which the evidence was true, by its clock's error."""
+        """Return the latest time at which the evidence was true, given its clock's error."""
         return self._at(piece) + self.context.error_of(piece.source)
 
     def _store_latest(self, store: StoreRead) -> int:
@@ -246,7 +246,7 @@ class TopicTimeline:
             old = piece.values["old"] if piece.kind == "topic_updated" else piece.values
             self._observed(piece.place, self._config(piece.place, old, at_ms), piece.source)
         if piece.kind == "topic_updated" and state.highest is not None:
-            # a topic that shrank keeps its queues' files; an earlier line may have been lost
+            # a shrunk topic keeps its queues' files; an earlier line may have been lost
             before = piece.values["old"]
             state.highest = max(state.highest, before["read"], before["write"])
             highest = max(state.highest, config.read, config.write)
@@ -284,7 +284,9 @@ class TopicTimeline:
         return self._perms.registered(broker, at_ms, routed, config.perm if config else None)
 
     def _registered(self, piece: TopicRegisteredPiece | TopicRoutePiece) -> None:
-        """Record a change that the broker's own log lacks, or whose log was not collected."""
+        """Record a change that is missing from the broker's own log or whose log was not
+        collected.
+        """
         values, at_ms = piece.values, self._at(piece)
         place = values["broker_name"]
         state = self._brokers.setdefault(place, _Broker())
@@ -337,7 +339,7 @@ class TopicTimeline:
             self._set(place, config, at_ms, piece.source)
 
     def _stores_without(self, pieces: Iterable[Evidence]) -> list[StoreRead]:
-        """Return each topics.json that lacks the topic, with the time of its export."""
+        """Return each topics.json without the topic, with the time of its export."""
         having = {piece.source for piece in pieces if piece.kind == "topic_config"}
         having = {file_of(source) for source in having} | having
         context = self.context
@@ -355,7 +357,7 @@ class TopicTimeline:
             self._gone(broker, at_ms, source, by_file=True)
 
     def _left_behind(self, piece: Evidence, listed: set[str]) -> None:
-        """Record that a route lacks a broker that runs and had the topic before."""
+        """Record that a route lacks a running broker that had the topic before."""
         at_ms = self._at(piece)
         for broker, state in list(self._brokers.items()):
             if broker not in listed and state.config is not None:
@@ -364,8 +366,9 @@ class TopicTimeline:
     def _gone(self, broker: str, at_ms: int, source: str, by_file: bool) -> None:
         """Record that a file shows the topic gone from the broker, if the file is not too old.
 
-        If its master changed since a file had it, the new master never had the topic: dated to that
-        moment. Else dated to the file, if ``by_file``: it went at some time since.
+        If its master has changed since a file had it, the new master never had the topic, and the
+        end is dated to that moment. Otherwise, if ``by_file``, it is dated to the file, as the
+        topic went at some time since.
         """
         state, error_ms = self._brokers[broker], self.context.error_of(source)
         late_ms = at_ms - SNAPSHOT_SLACK_MS - error_ms
@@ -417,8 +420,8 @@ class TopicTimeline:
         """Return True if the broker's log has its start before that time, and should therefore have
         the topic.
 
-        A broker that starts logs every topic of its store, and each that it creates later, but not
-        those that it makes for itself at its very first start.
+        A broker that starts logs every topic in its store, and each one that it creates later, but
+        not those that it creates for itself when it starts for the first time.
         """
         context = self.context
         system = is_system_topic(self.topic) or self.topic in (*context.brokers, context.cluster)
@@ -435,8 +438,9 @@ class TopicTimeline:
     ) -> None:
         """Record a topic that the broker's log should have and that documents alone show.
 
-        If they show it only after the log had ended, it was created since; else the log lacks lines
-        and the topic was created, or changed, at any time before the document of its setup.
+        If they show it only after the log had ended, it has been created since; otherwise the log
+        lacks lines, and the topic was created or changed at some time before the document with its
+        setup.
         """
         shown_ms, source = min([(at_ms, piece.source), *self._looks.get(broker, [])])
         ended = self.context.log_had_ended(broker, shown_ms)
@@ -509,7 +513,7 @@ class TopicTimeline:
             state.seen_ms = max(state.seen_ms, at_ms)
 
     def _new_queues(self, piece: Evidence, queue_ids: range) -> None:
-        """Add queues just created as empty; the simulator knows a retry topic's itself."""
+        """Add newly created queues as empty; the simulator knows those of a retry topic itself."""
         at_ms = self.context.time_of(piece) + MIDDLE_MS
         if not self._retry:
             self.offsets += [
@@ -537,8 +541,8 @@ class TopicTimeline:
     def _observed_offsets(self, ordered: list[TopicsEvidence]) -> None:
         """Add offsets from ``topicStatus``, and from ``consumerProgress`` while the minimum stays.
 
-        ``consumerProgress`` shows no minimum. A minimum only grows, so between two observations of
-        the same value it is that value.
+        ``consumerProgress`` does not show the minimum. It only grows, so between two observations
+        of the same value it has that value.
         """
         for piece in ordered:
             if piece.kind == "queue_offsets" and not piece.values["broker_name_truncated"]:

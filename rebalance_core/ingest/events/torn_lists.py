@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def without_torn_rows(pieces: Iterable[Evidence]) -> list[Evidence]:
-    """Return the evidence on a group without the remains of torn rows in lists, which then may lack
+    """Return the evidence on a group without the remains of torn rows in lists, which may then lack
     members.
 
     Printed columns show where a row lost characters. If blanks were squeezed or became tabs, a row
@@ -83,7 +83,7 @@ class _Names:
 
 
 def _text(piece: Evidence, field: str) -> str:
-    """Return the text of a field; empty if the evidence has none."""
+    """Return the text of a field, or an empty string if the evidence has none."""
     value = piece.values.get(field)
     return value if isinstance(value, str) else ""
 
@@ -98,7 +98,7 @@ def _topics(piece: Evidence) -> Iterator[str]:
 
 
 def _counts(piece: Evidence, files: set[str]) -> bool:
-    """Return True for the lines on the whole group in one of these files."""
+    """Return True for the lines about the whole group in one of these files."""
     return piece.kind == "group_connection" and file_of(piece.source) in files
 
 

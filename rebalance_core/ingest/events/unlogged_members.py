@@ -42,10 +42,11 @@ if TYPE_CHECKING:
 
 
 DUMP_MS = 10_000
-"""A dump's time is when its command started; member changes this close to it do not contradict it.
+"""A dump's time is that of its command's start; member changes this close to it do not contradict
+it.
 """
 BATCH_MS = MINUTE_MS
-"""Dumps of one group from all brokers are made one after another."""
+"""The dumps of one group from all brokers are made one after another."""
 
 
 def unlogged_joins(
@@ -55,12 +56,14 @@ def unlogged_joins(
     names: ProcessNames,
     context: ClusterContext,
 ) -> tuple[list[Event], list[Finding]]:
-    """Return joins (and leaves) of members that other files show and no broker's log has; findings.
+    """Return the joins (and leaves) of members that other files show but no broker's log has, and
+    findings.
 
     A member whose own log has its heartbeats joined with the first of them; a member that
-    ``consumerStatus`` lists joined at the start that it states; any other existed before, even if
-    only consumerStatus names it: mqadmin asks the clients that a broker lists. A broker that lists
-    a connection whose line it has, of a process that left, has a stale list.
+    ``consumerStatus`` lists joined at the start that it states. Any other existed before, even if
+    only consumerStatus names it, because mqadmin queries the clients that a broker lists. A broker
+    that lists a connection of a process that left, although it logged the connection, has a stale
+    list.
     """
     logged = {(p.place, p.values["channel"]) for p in pieces if p.kind == "consumer_connected"}
     started = {
@@ -117,12 +120,13 @@ def _is_new(piece: Evidence, at_ms: int, context: ClusterContext) -> bool:
 def unlogged_leaves(
     group: str, pieces: Sequence[GroupEvidence], presence: Presence, context: ClusterContext
 ) -> tuple[list[Event], list[Finding]]:
-    """Return losses of members that should be there and no broker lists any more; findings.
+    """Return the losses of members that should be present but no broker lists any more, and
+    findings.
 
-    Only dumps of all brokers that ever had a member, within a minute, count: a broker that knows no
-    member prints nothing, which a failure does too. Where none of them knows a member, that counts
-    if ``consumerProgress -s true`` of that time shows no holder of any queue either. A member that
-    answers ``consumerStatus`` then is there.
+    Only dumps from all brokers that ever had a member, within a minute, count, because a broker
+    that knows no member prints nothing, and so does a failure. If none of them knows a member, that
+    counts if ``consumerProgress -s true`` at that time shows no holder of any queue either. A
+    member that answers ``consumerStatus`` at that time is present.
     """
     answered = [
         (context.time_of(p), named_client(p))
@@ -132,7 +136,7 @@ def unlogged_leaves(
     rows: list[Event] = []
     findings: list[Finding] = []
     of_group = {p.place for p in pieces if p.kind in ("consumer_connected", "member") and p.place}
-    of_group -= context.slave_places  # members that only a slave lists are listed
+    of_group -= context.slave_places  # members listed only by a slave are listed
     of_group = {place for place in of_group if not place.startswith(BEHIND)}
     # brokers do not list members behind proxies, but each proxy lists all of them
     behind = {
@@ -178,7 +182,7 @@ def unlogged_leaves(
 
 
 def _unheld(pieces: Iterable[GroupEvidence], context: ClusterContext) -> list[int]:
-    """Return when ``consumerProgress -s true`` showed queues and no holder."""
+    """Return when ``consumerProgress -s true`` showed queues but no holder."""
     holders: dict[str, tuple[int, bool]] = {}
     for piece in pieces:
         if piece.kind == "queue_progress" and piece.values["with_clients"]:
@@ -190,7 +194,7 @@ def _unheld(pieces: Iterable[GroupEvidence], context: ClusterContext) -> list[in
 
 
 def _batches(pieces: Iterable[GroupEvidence], context: ClusterContext) -> Iterator[list[Listed]]:
-    """Yield dumps taken together: each broker once, all within `BATCH_MS`."""
+    """Yield dumps taken together, with each broker once and all within `BATCH_MS`."""
     batch: list[Listed] = []
     dumps: dict[str, str] = {}
     listed = [
@@ -219,7 +223,7 @@ def _join(
     context: ClusterContext,
 ) -> Event:
     observed = when is None or when <= context.start_ms
-    # consumerStatus has the consumer's own field, else its heartbeat's
+    # consumerStatus has the consumer's own field, otherwise its heartbeat's
     states_start = piece.kind == "client" or tells_start(client_id)
     model = where = None
     topics: list[str] = []
@@ -267,7 +271,7 @@ def _own_leave(
 
 
 def not_logged(group: str, client_id: str, what: str, source: str, at_ms: int) -> Finding:
-    """Return the finding that a ``join`` or ``leave`` is in no broker's log."""
+    """Return the finding that no broker's log has a ``join`` or ``leave``."""
     return finding(
         f"INGEST_{what.upper()}_NOT_LOGGED",
         f"No broker's log records the {what} of {client_id}; the time is taken from {source}.",

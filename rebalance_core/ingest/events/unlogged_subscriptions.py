@@ -1,8 +1,9 @@
-"""Subscriptions that no broker's line has: a join without them, a queue held of another topic.
+"""Subscriptions missing from all brokers' lines: a join without any, or a held queue of another
+topic.
 
 A broker that drops INFO lines under load may drop the line with a member's subscriptions
-(rocketmq.md §10.1). Other files may have it; where none does it stays unknown, which is not
-"nothing".
+(rocketmq.md §10.1). Other files may have it; if none does, it stays unknown, which is not the same
+as "nothing".
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ SHOWN = 20
 
 
 class _Statement(NamedTuple):
-    """All topics that a client states itself."""
+    """All topics stated by a client itself."""
 
     at_ms: int
     topics: Topics
@@ -48,7 +49,7 @@ class _Statement(NamedTuple):
 
 
 class _Holding(NamedTuple):
-    """A topic of which a client takes messages."""
+    """A topic from which a client takes messages."""
 
     at_ms: int
     topic: str
@@ -61,8 +62,8 @@ class _Change:
 
     Attributes:
         row: its event.
-        number: the event's number among the group's events; None: it is added here.
-        by_silence: no line of the member's own has it.
+        number: the event's number among the group's events; None if it is added here.
+        by_silence: whether no line of the member itself has it.
     """
 
     row: Event
@@ -85,13 +86,13 @@ class _Membership:
 
     @property
     def topics(self) -> Topics | None:
-        """The topics it subscribed when it joined; None: no line has them."""
+        """The topics it subscribed to when it joined; None if no line has them."""
         topics = self.join.get("subscriptions")
         return None if topics is None else frozenset(topics)
 
     @property
     def ever(self) -> Topics:
-        """All that it subscribed at some time."""
+        """All topics that it subscribed to at some time."""
         later = {
             change.row["topic"] for change in self.changes if change.row["event_type"] == SUBSCRIBE
         }
@@ -111,11 +112,11 @@ class _Membership:
         self.changes.append(_Change(row))
 
     def covers(self, at_ms: int) -> bool:
-        """Return True if the process was there at that time."""
+        """Return True if the process was present at that time."""
         return bool(self.join["event_ms"] <= at_ms < self.until_ms)
 
     def meets(self, other: _Membership) -> bool:
-        """Return True if both were there at some time."""
+        """Return True if both were present at some time."""
         begin = max(self.join["event_ms"], other.join["event_ms"])
         return bool(begin < min(self.until_ms, other.until_ms))
 
@@ -128,24 +129,24 @@ def unlogged_subscriptions(
     pieces: Sequence[GroupEvidence],
     context: ClusterContext,
 ) -> tuple[list[Event], list[Finding]]:
-    """Return all events, with the subscriptions shown by files other than brokers' logs, and the
+    """Return all events with the subscriptions shown by files other than brokers' logs, and the
     findings.
 
     Joins that no line completed get their topics in place: those that the client itself stated
-    (``consumerStatus``, heartbeats in its own log), else the group's (``consumerConnection``,
-    its other members), with the topics whose queues the client is seen to hold. Where these do
-    not agree on one set, the join stays without.
+    (``consumerStatus``, heartbeats in its own log), otherwise the group's (``consumerConnection``,
+    its other members), plus the topics whose queues the client is seen to hold. If these do not
+    agree on one set, the join stays without topics.
 
-    A member that is shown holding a queue of a topic which it does not subscribe by the lines, did
-    subscribe to it: with the first other member that did, or when it was seen. A change that only
-    the member's silence shows is withdrawn where the member itself shows later that there was none:
-    the line that it made was dropped.
+    A member that is shown holding a queue of a topic to which it is not subscribed by the lines did
+    subscribe to it: along with the first other member that did, or when it was seen. A change shown
+    only by the member's silence is withdrawn if the member itself shows later that there was none,
+    because the line that would have shown this was dropped.
 
     Args:
         group: the consumer group.
-        events: all of its members.
-        by_silence: `ORDER` of those among them that no line of the member's own shows.
-        presence: by these events.
+        events: all events of its members.
+        by_silence: the `ORDER` of those events that no line of the member itself shows.
+        presence: the presence of members by these events.
         pieces: its evidence.
         context: the cluster's context.
     """
@@ -225,10 +226,10 @@ def _memberships(events: Iterable[Event], by_silence: Collection[int]) -> list[_
 def _statements(
     pieces: Iterable[GroupEvidence], context: ClusterContext
 ) -> dict[str, list[_Statement]]:
-    """Return each client's own statements of its topics, by time.
+    """Return each client's own statements about its topics, by time.
 
     A push consumer always subscribes to its retry topic or another topic, so an answer without any
-    is not whole.
+    is incomplete.
     """
     dumps: dict[tuple[str, str], tuple[int, set[str]]] = {}
     statements: dict[str, list[_Statement]] = {}
@@ -261,9 +262,9 @@ def _statements(
 def _held(
     group: str, presence: Presence, pieces: Sequence[GroupEvidence], context: ClusterContext
 ) -> dict[str, list[_Holding]]:
-    """Return the topics that each client takes messages of, by time.
+    """Return the topics from which each client takes messages, by time.
 
-    Dumps show its queues, its own log the queues that it was given.
+    Dumps show its queues, and its own log shows the queues that it was given.
     """
     rows = [
         (row["client_id"], _Holding(row["observed_ms"], row["topic"], row["source"]))
@@ -293,10 +294,11 @@ def _of_group(
     seen: Topics,
     context: ClusterContext,
 ) -> tuple[Topics, str] | None:
-    """Return the group's only subscription while the member is there, and a source; None: several.
+    """Return the group's only subscription while the member is present, and a source; None if
+    several.
 
     Args:
-        membership: the member's.
+        membership: the member's membership.
         others: memberships of members whose topics are known, in order of time, by these topics.
         connections: the group's ``consumerConnection``.
         seen: topics whose queues the member holds.
@@ -339,8 +341,8 @@ def _withdraw(
 ) -> None:
     """Withdraw changes inferred from silence that the member contradicts; add to ``sources``.
 
-    Do so only while a log continues: afterwards the contradiction may result from another, unseen
-    change.
+    This is done only while a log continues, because afterwards the contradiction may result from
+    another, unseen change.
     """
     statements = [
         statement for statement in statements if not context.all_logs_had_ended(statement.at_ms)
@@ -354,7 +356,7 @@ def _withdraw(
         ]
         place = of_topic.index(change)
         source = _contradiction(change, membership, statements, held)
-        if source is None:  # a change that the member's own next line reverts was none either
+        if source is None:  # nor was a change that the member's own next line reverts
             own = (other.row for other in of_topic[place + 1 : place + 2] if not other.by_silence)
             logged = (r["source"] for r in own if not context.all_logs_had_ended(r["event_ms"]))
             source = next(logged, None)
@@ -373,8 +375,8 @@ def _subscribe_held(
 ) -> None:
     """Add subscriptions to topics whose queues the member holds; add to ``sources``.
 
-    They ended if the member itself later states its topics without. Who subscribes nothing reads
-    the queues that its application names.
+    They ended if the member itself later states its topics without them. A member without
+    subscriptions reads the queues that its application names.
     """
     statements = [statement for statement in statements if membership.covers(statement.at_ms)]
     held = [holding for holding in held if membership.covers(holding.at_ms)]
@@ -396,7 +398,9 @@ def _contradiction(
     statements: Iterable[_Statement],
     held: Iterable[_Holding],
 ) -> str | None:
-    """Return the source in which the member later contradicts the change; None: no file does."""
+    """Return the source in which the member later contradicts the change, or None if no file
+    does.
+    """
     row = change.row
     topic, ended, changed_ms = row["topic"], row["event_type"] == UNSUBSCRIBE, row["event_ms"]
     others = (sibling.row for sibling in membership.changes if sibling is not change)
@@ -417,8 +421,8 @@ def _contradiction(
 def _since(
     membership: _Membership, memberships: Iterable[_Membership], topic: str, seen_ms: int
 ) -> int:
-    """Return the time since which a member subscribes to a topic that it holds, as others of its
-    group.
+    """Return the time since which a member has subscribed to a topic that it holds, like others in
+    its group.
     """
     joined_ms = int(membership.join["event_ms"])
     moments = [max(joined_ms, seen_ms - HEARTBEAT_SEEN_MS)]

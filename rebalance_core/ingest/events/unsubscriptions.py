@@ -1,4 +1,4 @@
-"""Times of a client's unsubscribe() calls from its own log: brokers learn of them with a later
+"""Times of a client's unsubscribe() calls from its own log; brokers learn of them with a later
 heartbeat.
 """
 
@@ -28,11 +28,13 @@ UNSUBSCRIBE_MARGIN_MS = 10_000
 
 
 UNSUBSCRIBE_KNOWN_MS = REBALANCE_WAIT_MS + HEARTBEAT_MS + UNSUBSCRIBE_MARGIN_MS
-"""unsubscribe(): the client's own pass, then a heartbeat informs brokers (rocketmq.md §6.4)."""
+"""unsubscribe(): the client's own pass, after which a heartbeat informs brokers (rocketmq.md
+§6.4).
+"""
 
 
 class Unsubscriptions:
-    """Lines in which clients of one group log that they unsubscribe from a topic."""
+    """Lines in which the clients of one group log that they unsubscribe from a topic."""
 
     def __init__(
         self, pieces: Iterable[GroupEvidence], names: ProcessNames, context: ClusterContext
@@ -46,14 +48,14 @@ class Unsubscriptions:
     def before(
         self, client_id: str, topic: str, since_ms: int, known_ms: int, *, unseen: bool
     ) -> tuple[int, str] | None:
-        """Return time and line of the unsubscription that brokers knew of at `known_ms`.
+        """Return the time and line of the unsubscription that brokers knew of at `known_ms`.
 
         Args:
             client_id: the member.
-            topic: that it gave up.
-            since_ms: when it subscribed it still.
+            topic: the topic that it gave up.
+            since_ms: a time when it was still subscribed.
             known_ms: when a broker or the member itself first states it.
-            unseen: a broker whose log had ended may have known it long before.
+            unseen: whether a broker whose log had ended may have known of it long before.
         """
         usual_ms = max(since_ms, known_ms - UNSUBSCRIBE_KNOWN_MS)
         of_topic = [line for line in self._lines if line[2] == topic and line[0] <= known_ms]
