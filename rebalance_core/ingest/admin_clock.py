@@ -1,8 +1,8 @@
 """The clocks of the machines that make dumps and copy stores.
 
-The names of their files contain these clocks' times, and only the contents can confirm them:
-members and commits that logs date, and recent pulls of clients. Each of these allows a range of
-offsets; the clock is off if most of them exclude an offset of zero and agree on another.
+The names of their files contain these clocks' times, which only the contents can confirm: members
+and commits dated by logs, and clients' recent pulls. Each of these allows a range of offsets; the
+clock is off if most of them exclude an offset of zero and agree on another.
 """
 
 from bisect import bisect_left, bisect_right
@@ -43,9 +43,11 @@ NEVER_MS, EVER_MS = -(1 << 62), 1 << 62
 LINE_MS = 2 * SECOND_MS
 """Servers log whole seconds, and brokers learn of a change one after another."""
 ANSWERED_MS = 10 * SECOND_MS
-"""How long after the start of its command, which dates the dump, the answer may arrive."""
+"""The maximum time from the start of the command, which dates the dump, to the arrival of the
+answer.
+"""
 SENT_MS = OFFSET_PERSIST_MS + SECOND_MS
-"""Pulls also carry commits, before the client logs them."""
+"""Pulls also carry commits, before the client logs these."""
 WAITED_MS = 20 * SECOND_MS
 """The broker holds a pull without messages for at most 15 s, and the next pull follows."""
 MOST_WIDE_MS = MINUTE_MS
@@ -53,27 +55,27 @@ MOST_WIDE_MS = MINUTE_MS
 smallest is used.
 """
 MOST_OFF_MS = 14 * HOUR_MS
-"""A clock can be off by a wrong time zone at most; files from another day are old, regardless of
-their contents.
+"""A clock can be off by at most a wrong time zone; files from another day are old, whatever their
+contents.
 """
 STRAY = 100
 """One statement in this many may be wrong: a broker that is stopping answers later than others."""
 LEAST = 2
-"""This many statements must contradict a clock before it counts as wrong."""
+"""The minimum number of statements that must contradict a clock before it counts as wrong."""
 CLEARLY = 4
 """A different offset is accepted only if this many times fewer statements contradict it."""
 
 Spans = list[tuple[int, int]]
-"""Times, or offsets of a clock, that a statement allows: disjoint and in order."""
+"""Times or clock offsets that a statement allows, disjoint and in order."""
 DUMPS, STORES = "dumps", "stores"
 
 
 @dataclass(frozen=True, slots=True)
 class ClockOff:
-    """The error, or possible error, of the clock of a machine that dates files by name.
+    """The error, or possible error, of the clock of a machine whose time is in files' names.
 
     Attributes:
-        behind_ms: how far it is behind the others, which is the correction of its times.
+        behind_ms: how far it is behind the others, which is the correction to its times.
         error_ms: the possible error of a corrected time; None if the files agree on no offset, so
             that no time is corrected.
         compared: whether other files date anything that these files show.
@@ -85,7 +87,9 @@ class ClockOff:
 
     @property
     def off_by_ms(self) -> int:
-        """Return how far off a time that it names may be; 0 for a clock that was not compared."""
+        """Return how far off a time in its file names may be; 0 for a clock that was not
+        compared.
+        """
         if self.error_ms is not None:
             return self.error_ms
         return MOST_OFF_MS if self.compared else 0
@@ -96,10 +100,10 @@ class LogClocks:
     """Clock corrections for logs.
 
     Attributes:
-        heads: corrections of the lines of logs, by file.
-        beats: corrections of the times that a broker prints in its lines, by file.
+        heads: corrections to the times of log lines, by file.
+        beats: corrections to the times that a broker prints within its lines, by file.
         clients: how far clients' clocks are behind, by client id.
-        unsure: hosts whose clocks differ, without evidence of which is right.
+        unsure: hosts whose clocks differ without evidence of which one is right.
         folders: the owner of the files in each broker folder.
     """
 
@@ -112,13 +116,13 @@ class LogClocks:
 
 @dataclass
 class _Timelines:
-    """Members, numbers of queues and commits in the logs, by broker."""
+    """Members, queue numbers and commits in the logs, by broker."""
 
     members: dict[tuple[str, str], list[tuple[int, int]]] = field(default_factory=dict)
     periods: dict[str, tuple[int, int]] = field(default_factory=dict)
     starts: dict[str, list[int]] = field(default_factory=dict)
     beats: dict[str, set[int]] = field(default_factory=dict)
-    """By how much each broker's clock is behind, at any time; uncertain clocks are omitted."""
+    """How far each broker's clock is behind at any time; uncertain clocks are omitted."""
     commits: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
 
 
@@ -131,7 +135,7 @@ def clocks_off(
 
     Args:
         files: the collection's files.
-        stats: the stats of each file, with whole zones corrected.
+        stats: the stats of each file, with wrong time zones corrected.
         clocks: the clocks of the hosts with logs.
     """
     counted = {file_stats.name: file_stats for file_stats in stats}
@@ -195,10 +199,10 @@ def _timelines(
         ups = (ms for mark, times in stats.marks.items() if mark.startswith(UP) for ms in times)
         lines.starts.setdefault(broker, []).extend(ms + shift for ms in ups)
         if stats.first_ms is not None and stats.last_ms is not None:
-            # its times match the zone already, but not its clock
+            # its times already match the zone, but not its clock
             first, last = stats.first_ms + head_ms, stats.last_ms + head_ms
             if folder is not None and folder.turns:
-                first = max(first, folder.turns[-1][0])  # slaves are not asked for lists
+                first = max(first, folder.turns[-1][0])  # slaves are not queried for lists
             period = lines.periods.get(broker, (first, last))
             lines.periods[broker] = (min(first, period[0]), max(last, period[1]))
     for moments in (*lines.members.values(), *lines.commits.values()):
@@ -217,11 +221,11 @@ def _of_lists(
     lines: _Timelines,
     folders: Mapping[str, BrokerFolder],
 ) -> Iterator[Spans]:
-    """Yield the times that member lists allow, at which the broker's log has exactly the listed
+    """Yield the times allowed by member lists, at which the broker's log has exactly the listed
     members.
 
-    Before the log begins and after it ends, any member may have been present. A queried slave has a
-    list of its own.
+    Before the log begins and after it ends, any member may have been present. A queried slave has
+    its own list.
     """
     by_group: dict[tuple[str, str], list[str]] = {}
     for place, name in (witness for witness in lines.members if witness[1].startswith(MEMBER)):
@@ -239,15 +243,15 @@ def _of_lists(
 
 
 def _within(spans: Spans, begin: int, end: int) -> Spans:
-    """Return the times that a log allows from its start to its end, and all others."""
+    """Return the times that a log allows from its start to its end, and all times outside."""
     clipped = ((max(low, begin), min(high, end)) for low, high in spans)
     return [(NEVER_MS, begin), *(span for span in clipped if span[0] <= span[1]), (end, EVER_MS)]
 
 
 def _presence(changes: list[tuple[int, int]], starts: Iterable[int]) -> Spans:
-    """Return when the member was there, by (time, 1 or -1) of each of its connections.
+    """Return when the member was present, given (time, 1 or -1) for each of its connections.
 
-    A broker that starts has no connection.
+    A broker that starts has no connections.
     """
     count = -min(0, changes[0][1])
     spans, since = [], NEVER_MS
@@ -261,7 +265,7 @@ def _presence(changes: list[tuple[int, int]], starts: Iterable[int]) -> Spans:
 
 
 def _others(spans: Spans) -> Spans:
-    """Return all times that the spans leave."""
+    """Return all times outside the spans."""
     ends = [NEVER_MS, *(ms for span in spans for ms in span), EVER_MS]
     return [(low, high) for low, high in list(pairwise(ends))[::2] if low < high]
 
@@ -272,7 +276,7 @@ def _of_commits(
     lines: _Timelines,
     folders: Mapping[str, BrokerFolder] | None = None,
 ) -> Iterator[Spans]:
-    """Yield the times that committed offsets allow: after the previous commit and before the next.
+    """Yield the times allowed by committed offsets: after the previous commit and before the next.
 
     A commit in a pull by a client that was then killed may be logged much later. A slave's offsets
     are older than its copy.
@@ -300,12 +304,11 @@ def _of_commits(
 def _of_ends(
     dumps: Iterable[CollectedFile], counted: Mapping[str, FileStats], lines: _Timelines
 ) -> Iterator[Spans]:
-    """Yield the times that ends of queues allow: not after a group's first commit above the end.
+    """Yield the times allowed by ends of queues: not after a group's first commit above the end.
 
-    A commit that has been above an end all the time is a fault of the group. Ends fall when a
-    broker loses a part of its store, or a topic is created anew; a broker for which a dump shows a
-    commit above the end beside it proves nothing, nor do commits of more than `MOST_WIDE_MS`
-    before.
+    A commit that has always been above an end is a fault of the group. Ends fall when a broker
+    loses part of its store or a topic is recreated; a broker for which a dump shows a commit above
+    the end next to it proves nothing, nor do commits from more than `MOST_WIDE_MS` before.
     """
     dumps = list(dumps)
     fallen = {broker for file in dumps for broker in _brokers_above_end(counted[file.name])}
@@ -332,7 +335,7 @@ def _of_ends(
 
 
 def _brokers_above_end(shown: FileStats) -> Iterator[str]:
-    """Yield the brokers of queues with a commit above their end in the same answer."""
+    """Yield the brokers of queues that have a commit above their end in the same answer."""
     for name, ((_, offset), *_) in shown.witnessed.items():
         if name.startswith(COMMIT):
             queue = name.removeprefix(COMMIT).partition(" ")[2]
@@ -347,7 +350,7 @@ def _of_queues(
     lines: _Timelines,
     folders: Mapping[str, BrokerFolder],
 ) -> Iterator[Spans]:
-    """Yield the times that stores' queue numbers allow: the topic had as many by the broker's own
+    """Yield the times allowed by stores' queue numbers: the topic had that many by the broker's own
     log.
     """
     for file in stores:
@@ -362,7 +365,7 @@ def _of_queues(
 def _of_versions(
     stores: Iterable[CollectedFile], counted: Mapping[str, FileStats], lines: _Timelines
 ) -> Iterator[Spans]:
-    """Yield the times that the last changes in stores allow: a copy is not older."""
+    """Yield the times allowed by the last changes in stores, which a copy cannot predate."""
     for file in stores:
         behind = lines.beats.get(file.place)
         for changed_ms, _ in counted[file.name].witnessed.get(VERSION, ()):
@@ -374,10 +377,11 @@ def _of_versions(
 def _of_pulls(
     dumps: Iterable[CollectedFile], counted: Mapping[str, FileStats], clients: Mapping[str, int]
 ) -> tuple[list[Spans], list[int]]:
-    """Return the times that clients' last pulls allow, and the offset if the pulls were just then.
+    """Return the times allowed by clients' last pulls, and the offset if the pulls were just then.
 
     A running client has pulled in the last 30 s, whatever happens to its messages; of several in
-    one dump none has pulled after it, but for those asked later. Whole zones are the local times'.
+    one dump, none has pulled after it except those queried later. Offsets of whole zones belong to
+    the local times.
     """
     gaps: dict[tuple[int, str], list[int]] = {}
     for file in dumps:
@@ -396,7 +400,7 @@ def _of_pulls(
 
 
 def _differences(times: Spans, at_ms: int, early_ms: int, late_ms: int) -> Spans:
-    """Return the range of offsets of a clock that explain one of the times."""
+    """Return the range of clock offsets that explain one of the times."""
     apart = [
         (
             NEVER_MS if low == NEVER_MS else low - at_ms - early_ms,
@@ -414,7 +418,7 @@ def _differences(times: Spans, at_ms: int, early_ms: int, late_ms: int) -> Spans
 
 
 def _difference(statements: Iterable[Spans], exact: Iterable[int]) -> ClockOff | None:
-    """Return the difference that nearly all statements allow, if too many exclude 0."""
+    """Return the difference allowed by nearly all statements, if too many exclude 0."""
     statements = list(statements)
     without = sum(not _allows(spans, 0) for spans in statements)
     if without < LEAST:
@@ -432,7 +436,9 @@ def _difference(statements: Iterable[Spans], exact: Iterable[int]) -> ClockOff |
     most = fewest + len(statements) // STRAY
 
     def between(below: int, above: int) -> int:
-        """Return, for each interval between neighbouring ends, how many statements exclude it."""
+        """Return, for each interval between neighbouring ends, the number of statements that
+        exclude it.
+        """
         return len(statements) - bisect_right(lows, below) + bisect_left(highs, above)
 
     edges = [NEVER_MS, *ends, EVER_MS]

@@ -12,11 +12,12 @@ class Assumptions:
     """The section ``[assume]`` of the configuration.
 
     Attributes:
-        strategy: text of groups whose client logs and ``consumerStatus`` were not collected.
-        consume_from_where: ConsumeFromWhere of groups that no heartbeat line or dump describes.
-        client_version: the client version of members whose registration is in no log and no dump.
+        strategy: strategy text for groups whose client logs and ``consumerStatus`` were not
+            collected.
+        consume_from_where: ConsumeFromWhere for groups that no heartbeat line or dump describes.
+        client_version: the client version of members whose registration is in no log or dump.
         broker_version: the broker version of brokers that no ``clusterList`` lists.
-        time_zone: the time zone of files with local time without a zone in ``collection.toml``.
+        time_zone: the time zone of files with local times that have no zone in ``collection.toml``.
     """
 
     strategy: str = _DEFAULTS.strategy

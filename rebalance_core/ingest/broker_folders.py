@@ -1,4 +1,4 @@
-"""Assigns each folder in ``brokers/`` to its broker, and finds name servers that became silent."""
+"""Assigns each folder in ``brokers/`` to its broker, and finds name servers that fell silent."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from rebalance_core.model.times import REGISTRATION_MS
 if TYPE_CHECKING:
     from rebalance_core.ingest.evidence_types import ClusterEvidence, RegistrationEvidence
 
-# The broker of each folder of ``brokers/``, by the contents of its files and not its name.
+# The broker of each folder in ``brokers/``, by the contents of its files rather than its name.
 #
-# A master and its slaves have one broker name (rocketmq.md §15), and people name folders as they
+# A master and its slaves share a broker name (rocketmq.md §15), and people name folders as they
 # like. A slave's stores are copies of its master's; its log has its own members, because clients
 # also send heartbeats to slaves (rocketmq.md §6.2). Under a controller, or after an operator's
-# switch, the same process is sometimes master and sometimes slave: each of its facts counts by its
-# role at that time.
+# switch, the same process is sometimes master and sometimes slave, so each of its facts counts
+# according to its role at that time.
 MASTER_ID = 0
 """MixAll.MASTER_ID."""
 SYNC_MEMBER_TOPIC = "rmq_sys_SYNC_BROKER_MEMBER_"
@@ -27,23 +27,23 @@ SYNC_MEMBER_TOPIC = "rmq_sys_SYNC_BROKER_MEMBER_"
 
 @dataclass(frozen=True)
 class BrokerFolder:
-    """A folder of ``brokers/`` and the broker whose files it holds.
+    """A folder in ``brokers/`` and the broker whose files it contains.
 
     Attributes:
-        broker_name: the broker whose files lie there.
-        place: whose table of consumers its log describes: that of the broker's master, by the
-            broker's name, or its own, by the path of the folder.
-        authoritative: True for the master's, else for one of its slaves': its stores are the
-            broker's.
-        slave: True if files show that it is a slave's.
-        addresses: its own, as far as files state them.
-        identified: False if no file shows whose it is: it is taken as the broker of its own name.
+        broker_name: the broker whose files are there.
+        place: the owner of the consumer table that its log describes: the broker's master, as the
+            broker's name, or the process itself, as the folder's path.
+        authoritative: True for the master's folder, otherwise for one of its slaves': its stores
+            are the broker's.
+        slave: True if files show that it belongs to a slave.
+        addresses: its own addresses, as far as files state them.
+        identified: False if no file shows the owner, so that it is assumed to be the broker with
+            its own name.
         role_known: False if another folder is authoritative for the broker and no file shows how
             the two are related.
-        turns: the turns of a broker whose master changes between processes: (since when, it is the
-            master, ``file:line``), the first at 0; of a broker that was moved to another machine,
-            too.
-        by_turns: a process of the broker was its slave and became its master, or the reverse.
+        turns: the turns of a broker whose master changes between processes, or that was moved to
+            another machine: (start, whether it is the master, ``file:line``), the first at 0.
+        by_turns: whether a process of the broker changed from slave to master or vice versa.
     """
 
     broker_name: str
@@ -57,7 +57,7 @@ class BrokerFolder:
     by_turns: bool = False
 
     def is_authoritative(self, at_ms: int | None) -> bool:
-        """Return True if its files' facts at that time count as the broker's."""
+        """Return True if the facts in its files at that time count as the broker's."""
         if at_ms is None or not self.turns:
             return self.authoritative
         return [master for since_ms, master, _ in self.turns if since_ms <= at_ms][-1]
@@ -69,7 +69,9 @@ _Statement = tuple[int, bool, str]
 
 @dataclass
 class _Clues:
-    """A broker's identity from its folder's files; ``roles``: stated by a controller or DLedger."""
+    """A broker's identity from its folder's files; ``roles`` are stated by a controller or
+    DLedger.
+    """
 
     booted: list[tuple[int, str, str, str]] = field(default_factory=list)
     named: set[str] = field(default_factory=set)
@@ -139,8 +141,8 @@ class BrokerDirectory:
         return self._listed.get(address, [])
 
     def role(self, address: str) -> tuple[int, bool] | None:
-        """Return when an address's role was last stated and whether it was a slave, or None if
-        unknown.
+        """Return when an address's role was last stated and whether it was that of a slave, or None
+        if unknown.
         """
         if address in self._listed:
             at_ms, slave, _ = max(enumerate(self._listed[address]), key=_when)[1]
@@ -163,7 +165,7 @@ class BrokerDirectory:
 
 
 def registered(piece: RegistrationEvidence, names: Mapping[str, str]) -> str | None:
-    """Return the name of the registered broker; None if the line has only an unknown address.
+    """Return the name of the registered broker, or None if the line has only an unknown address.
 
     Args:
         piece: the line.
@@ -177,12 +179,12 @@ def registered(piece: RegistrationEvidence, names: Mapping[str, str]) -> str | N
 def broker_folders(
     folders: Iterable[str], pieces: Iterable[ClusterEvidence], expected: Iterable[str], end_ms: int
 ) -> tuple[Mapping[str, BrokerFolder], BrokerDirectory]:
-    """Return each folder's broker, and the known addresses.
+    """Return the broker of each folder, and the known addresses.
 
     Args:
-        folders: names of the folders.
+        folders: the folders' names.
         pieces: evidence on the cluster.
-        expected: broker names of ``collection.toml``.
+        expected: broker names in ``collection.toml``.
         end_ms: the collection's end.
     """
     clues = {folder: _Clues() for folder in sorted(folders)}
@@ -241,7 +243,7 @@ def _read(clues: _Clues, piece: ClusterEvidence, end_ms: int) -> None:
 
 
 def _name(folder: str, clues: _Clues, directory: BrokerDirectory) -> str | None:
-    """Return the broker's name from the best kind of clue that names only a single broker."""
+    """Return the broker's name from the best kind of clue that names a single broker."""
     prefix = SYNC_MEMBER_TOPIC
     synced = {topic.removeprefix(prefix) for topic in clues.topics if topic.startswith(prefix)}
     for names in (
@@ -259,12 +261,12 @@ def _name(folder: str, clues: _Clues, directory: BrokerDirectory) -> str | None:
 
 
 def switched(folders: Iterable[BrokerFolder]) -> frozenset[str]:
-    """Return the names of brokers with a process that was master at times and slave at times."""
+    """Return the names of brokers with a process that was sometimes master and sometimes slave."""
     return frozenset(folder.broker_name for folder in folders if folder.turns and folder.by_turns)
 
 
 def _when(numbered: tuple[int, _Statement]) -> tuple[int, int]:
-    """Return the sort key of a statement: at equal times the last statement read wins."""
+    """Return the sort key of a statement; at equal times, the last statement read wins."""
     number, statement = numbered
     return statement[0], number
 
@@ -304,9 +306,9 @@ def _replicas(
 def _turns(
     clues: Mapping[str, _Clues], directory: BrokerDirectory, acting: bool
 ) -> tuple[dict[str, tuple[tuple[int, bool, str], ...]], bool]:
-    """Return each folder's changes of role, and True if a process was both slave and master.
+    """Return the role changes of each folder, and True if a process was both slave and master.
 
-    If two folders claim to be the master's, the last claim counts.
+    If two folders claim to belong to the master, the last claim counts.
     """
     stated = {folder: _statements(clue, directory, acting) for folder, clue in clues.items()}
     both = [
@@ -325,7 +327,7 @@ def _turns(
         before, now = now, process if master else None if now == process else now
         for folder in {before, now} - {None} if before != now else ():
             of_folder = turns.setdefault(str(folder), [])
-            # lines from before it first became master do not count as a slave's
+            # lines from before it first became master do not make it a slave
             begins = not before and not of_folder and not _was_slave(stated[str(folder)], at_ms)
             of_folder.append((0 if begins and len(turns) == 1 else at_ms, folder == now, source))
     by_folder = {
@@ -337,7 +339,7 @@ def _turns(
 
 
 def _process(folder: str, clues: Mapping[str, _Clues]) -> str:
-    """Return the first, by name, of the folders that belong to the same process."""
+    """Return the alphabetically first of the folders that belong to the same process."""
     addresses = clues[folder].addresses
     return min([folder, *(other for other, clue in clues.items() if clue.addresses & addresses)])
 
@@ -348,7 +350,7 @@ def _was_slave(statements: Iterable[_Statement], at_ms: int) -> bool:
 
 def _statements(clues: _Clues, directory: BrokerDirectory, acting: bool) -> list[_Statement]:
     """Return the evidence of a process's role: its controller's or DLedger's lines, or otherwise
-    all others.
+    all other evidence.
 
     With a controller or DLedger the settings do not count. A start repeats the current role, and a
     process that no line calls a slave starts as master. A slave that acts as master is not a
@@ -371,7 +373,9 @@ def _statements(clues: _Clues, directory: BrokerDirectory, acting: bool) -> list
 
 
 def _is_slave(clues: _Clues, directory: BrokerDirectory, acting: bool) -> bool | None:
-    """Return True if its newest role is slave: its own word, where slaves may act as master."""
+    """Return True if its newest role is slave, by its own statement where slaves may act as
+    master.
+    """
     if clues.roles:
         return max(enumerate(clues.roles), key=_when)[1][1]
     logged = [(at_ms, slave) for at_ms, slave, _ in clues.slave]
@@ -383,16 +387,15 @@ def _is_slave(clues: _Clues, directory: BrokerDirectory, acting: bool) -> bool |
 
 
 HEARD_MS = 2 * REGISTRATION_MS
-"""Within this time, every live broker has registered with a restarted name server (60 s at most).
-"""
+"""The time within which every live broker registers with a restarted name server (60 s at most)."""
 _LOSSES = ("broker_removed", "replica_removed", "broker_channel_closed", "broker_expired")
 
 
 def silences(ordered: Sequence[ClusterEvidence]) -> dict[int, str]:
     """Return name servers by the number of their last piece of evidence before a restart.
 
-    Nothing shows how long it lived after that. While it did it logged each broker that it lost, so
-    it did not have either what another name server lost since then.
+    Nothing shows how long it lived after that. While it lived, it logged each broker that it lost,
+    so it had also lost any broker that another name server has lost since.
 
     Args:
         ordered: evidence on the cluster by time.
@@ -409,8 +412,8 @@ def silences(ordered: Sequence[ClusterEvidence]) -> dict[int, str]:
 def without_graceful_stops(pieces: Iterable[ClusterEvidence]) -> list[ClusterEvidence]:
     """Return the evidence without brokers that a name server lost by shutting down.
 
-    Those of 4.9 close all connections at a graceful stop, and log each broker as removed; clients
-    keep the routes that they have.
+    At a graceful stop, name servers of 4.9 close all connections and log each broker as removed;
+    clients keep the routes that they have.
     """
     pieces = list(pieces)
     turns: dict[str, list[tuple[int, bool]]] = {}

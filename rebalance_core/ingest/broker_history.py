@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 
 _START_LINES_MS = 5_000
-"""At its start, a broker prints what it loads close to its settings."""
+"""When it starts, a broker prints what it loads close to its settings."""
 
 
 _REGISTRATION_MS = MINUTE_MS
-"""The longest registerNameServerPeriod: registrations that fail at the start are retried at this
+"""The longest registerNameServerPeriod; registrations that fail at startup are retried at this
 interval.
 """
 
 
 class StoreRead(NamedTuple):
-    """A store that was read whole: an entry that it lacks did not exist."""
+    """A store that was read completely, so that an entry missing from it did not exist."""
 
     broker: str
     at_ms: int
@@ -96,7 +96,7 @@ class BrokerHistory:
     def _read_store(
         self, piece: RequestModesPiece | StoreCopiedPiece, folder: BrokerFolder | None
     ) -> None:
-        """Note a store of the broker itself, if it was read whole."""
+        """Record one of the broker's own stores if it was read completely."""
         at_ms = self.end_ms if piece.at_ms is None else piece.at_ms
         if folder is None or not folder.is_authoritative(at_ms):
             return
@@ -110,7 +110,7 @@ class BrokerHistory:
         """Return the time from which a log whose first statement is at ``since_ms`` covers its
         broker.
 
-        A broker that the name servers did not know before its log's first line is new.
+        A broker unknown to the name servers before its log's first line is new.
         """
         first = self._first_start(folder, since_ms)
         registered_ms = self.registered.get(folder.broker_name)
@@ -128,7 +128,7 @@ class BrokerHistory:
         return registered_ms if first <= registered_ms <= first + _REGISTRATION_MS else None
 
     def _first_start(self, folder: BrokerFolder, since_ms: int) -> int | None:
-        """Return the time of the start that the folder's log begins with, or None."""
+        """Return the time of the start with which the folder's log begins, or None."""
         first = min((at_ms for at_ms, _ in self.starts.get(folder.place, ())), default=None)
         return first if first is not None and first <= since_ms + _START_LINES_MS else None
 

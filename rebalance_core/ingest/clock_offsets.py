@@ -1,14 +1,14 @@
-"""Compares the clocks of hosts by moments that both sides log.
+"""Compares hosts' clocks by moments that both sides log.
 
-A client visits the brokers one after the other, when it comes and when it goes: it is at the last
-of 16 brokers a second or more after the first, always by about as much. So a broker is compared by
-moments that are its own: its notice of a change, which names it in the client's log, is there
-milliseconds after the broker's line. Where no log has these, a difference is the clocks' only if
-the round of visits cannot be that long, or if the connections of killed clients, which end at all
-brokers at once, differ by it too.
+A client visits the brokers one after the other when it joins and when it leaves: it reaches the
+last of 16 brokers a second or more after the first, always by about the same delay. So a broker is
+compared by moments of its own: its notice of a change, which names it in the client's log, appears
+there milliseconds after the broker's line. If no log has notices, a difference is due to the clocks
+only if the round of visits cannot take that long, or if the connections of killed clients, which
+end at all brokers at once, differ by the same amount.
 
-A clock that was set back has another offset from there on: its log is compared part by part, and
-the order of its own lines shows how far apart the two are.
+A clock that was set back has another offset from then on, so its log is compared part by part, and
+the order of its own lines shows how far apart the parts are.
 """
 
 from __future__ import annotations
@@ -53,14 +53,16 @@ from rebalance_core.model.times import HEARTBEAT_MS, SECOND_MS
 from rebalance_core.model.verdicts import WARNING
 
 LEAST_OFFSET_MS = SECOND_MS
-"""Servers log whole seconds, so a smaller offset is invisible."""
+"""Servers log whole seconds, so smaller offsets are invisible."""
 EARLY_MS, SAME_MS, SLOW_MS = 300, 700, 2_500
-"""A client logs an event shortly after the broker: at once, or late on an overloaded host."""
+"""A client logs an event shortly after the broker: immediately, or later on an overloaded host."""
 LEAST_MATCHES = 2
 LEAST_NAMED, MOST = 3, 4
-"""At least this many moments of named clients, and three quarters of them, must agree."""
+"""The minimum number of moments of named clients that must agree, as well as three quarters of
+them.
+"""
 LEAST_HOSTS = 2
-"""This many of the hosts with the usual clock must agree that a clock is wrong."""
+"""The minimum number of hosts with the usual clock that must agree that a clock is wrong."""
 CLEARLY = 4
 """A different offset is accepted only if this many times more moments agree on it than on no
 offset.
@@ -70,9 +72,11 @@ REGISTERED_MS, USUAL_REGISTERED_MS = 30_000, 10_000
 TOGETHER_MS = 60_000
 """Logs that are copied one after the other end less than this apart."""
 FIRST_MS = 30_000
-"""A client logs its start, and is a member this soon after the first line of its log."""
+"""A client logs its start, and becomes a member within this time after the first line of its
+log.
+"""
 MOST_TRIED = 20
-"""Maximum number of offsets to try, among those that a host's moments allow."""
+"""The maximum number of offsets to try among those that a host's moments allow."""
 VISIT_MS = SECOND_MS
 """The time from one broker to the next, for a connection and a heartbeat: 0.04 to 0.14 s on one
 machine, four round trips over a long distance. A broker that does not answer takes 3 s."""
@@ -90,17 +94,18 @@ class ClockShifts:
     """The corrections to add to times, by file.
 
     Attributes:
-        heads: to those of the lines, by position.
-        beats: to those that a broker prints in them of its own clock, by position.
-        offsets: how far the clock of each host that is compared is behind the others, in ms.
-        left: how far off the corrected times of a host may still be, in ms.
-        late: by broker's folder how much later than its clock the lines of its log are.
-        clients: by client id, how far behind the clock of its subVersions and start is.
-        unsure: hosts whose clocks differ without evidence of which is right, with how far each is
+        heads: the corrections to the lines' times, by position.
+        beats: the corrections to times of its own clock that a broker prints within them, by
+            position.
+        offsets: how far the clock of each compared host is behind the others, in ms.
+        left: how far off a host's corrected times may still be, in ms.
+        late: by broker folder, how much later its log lines are than its clock.
+        clients: by client id, how far behind the clock of its subVersions and start time is.
+        unsure: hosts whose clocks differ without evidence of which is right, and how far each is
             behind the first of them.
         copies: the wrong clocks of the machines that make dumps and copy stores.
-        errors: how far off the time that names a file may still be, of files that these made.
-        set_forward: by file the positions of lines before which its host's clock was set forward.
+        errors: how far off the times in the names of files from these machines may still be.
+        set_forward: by file, the positions of lines before which its host's clock was set forward.
     """
 
     heads: Mapping[str, Timeline[int]] = field(default_factory=dict)
@@ -119,7 +124,9 @@ class ClockShifts:
         return bool(self.heads or self.beats or self.clients)
 
     def corrected(self, pieces: Iterable[Evidence]) -> Iterator[Evidence]:
-        """Yield the evidence at the right times; a client's commits when they were surely sent."""
+        """Yield the evidence at the right times, and a client's commits at the time by which they
+        were surely sent.
+        """
         most = {kind: ms for ms, kind in sorted((ms, host.kind) for host, ms in self.left.items())}
         late_ms = most.get(BROKER_LOG, 0) + most.get(CLIENT_LOG, 0)
         for piece in pieces:
@@ -151,16 +158,17 @@ def of_clock(piece: AnyPiece, behind_ms: int) -> AnyPiece:
 def clock_shifts(
     collection: Collection, stats: Iterable[FileStats], naming: ClockOff | None = None
 ) -> ClockShifts:
-    """Return the wrong clocks, and their corrections; a whole time zone is only reported.
+    """Return the wrong clocks and their corrections; a difference of a whole time zone is only
+    reported.
 
-    Where clocks disagree and nothing shows which is right, one of them may have been set forward
-    while its log has no line: if all agree then, it was.
+    If clocks disagree and nothing shows which is right, one of them may have been set forward while
+    its log has no lines; if all agree on that assumption, it was.
 
     Args:
         collection: the files.
-        stats: how each was understood, whole zones corrected.
-        naming: the clock of the machine that names files, as computed without it; it counts as one
-            more when others determine which clocks are right.
+        stats: how each was understood, with wrong time zones corrected.
+        naming: the clock of the machine that names files, as computed without this step; it counts
+            as one more clock when others determine which are right.
     """
     counted = {file_stats.name: file_stats for file_stats in stats}
     shifts = _shifts(collection, counted, naming)
@@ -177,7 +185,7 @@ def clock_shifts(
 
 
 def _is_forward(shifts: ClockShifts, machine: tuple[str, str], pause: Pause) -> bool:
-    """Return True if no clock is doubted and the host's goes forward by no more than the pause."""
+    """Return True if no clock is in doubt and the host's goes forward by no more than the pause."""
     of_host = {host: ms for host, ms in shifts.offsets.items() if host.machine == machine}
     longest_ms = pause.after_ms - pause.before_ms + SECOND_MS
     forward_ms = max(of_host.values(), default=0) - min(of_host.values(), default=0)
@@ -234,11 +242,12 @@ def _shifts(
 
 
 def _in_order(parts: Iterable[LogPart]) -> dict[tuple[Host, Host], _Edge]:
-    """Return how far the clock of each part of a log is behind the part's before it, by its lines.
+    """Return how far each part's clock is behind that of the previous part of its log, by its
+    lines.
 
-    A line follows the one before it as soon as any other does: that bounds it. A log that goes back
-    to before its first line, or does not reach again where it was, may consist of two files, whose
-    order means nothing.
+    A line follows the previous one as soon as any other line does, which gives a bound. A log that
+    goes back to before its first line, or does not reach its previous time again, may consist of
+    two files, whose order means nothing.
     """
     order: dict[tuple[Host, Host], _Edge] = {}
     begun: dict[tuple[str, str], str] = {}
@@ -260,7 +269,7 @@ def _in_order(parts: Iterable[LogPart]) -> dict[tuple[Host, Host], _Edge]:
 
 
 def _longest_ms(steps: Iterable[str]) -> int:
-    """Return how long at most a line of a log is after another."""
+    """Return the maximum time between two consecutive lines of a log."""
     times = sorted(ms for step in steps if (ms := ServerClock().second_ms(f"{step}0")) is not None)
     return LINE_EVERY_MS + max((later - earlier for earlier, later in pairwise(times)), default=0)
 
@@ -270,15 +279,15 @@ def _by_order(
     order: Mapping[tuple[Host, Host], _Edge],
     shown: Container[Host],
 ) -> dict[Host, tuple[int, int]]:
-    """Return how far the clock of a log's part is behind that nothing but the order of the log's
-    lines shows, and how far off that may be.
+    """Return how far a part's clock is behind, if only the order of its log's lines shows it, and
+    how far off that may be.
 
-    A clock is set to be right: where it may be, it is taken to be.
+    Clocks are set in order to be right, so a clock is taken to be right wherever it may be.
 
     Args:
-        offsets: the offsets of all parts that have one.
+        offsets: the offsets of all parts with a known one.
         order: the order of parts of one log.
-        shown: parts whose offsets something else shows.
+        shown: parts whose offsets are shown by other evidence.
     """
     compared = {host: (ms, 0) for host, ms in offsets.items() if host in shown}
     known = dict(compared)
@@ -300,7 +309,7 @@ def _undecided(
     unsure: Mapping[Host, int],
     order: Mapping[tuple[Host, Host], _Edge],
 ) -> dict[Host, int]:
-    """Return parts of logs such that one must be wrong, without evidence of which."""
+    """Return parts of logs of which one must be wrong, without evidence of which."""
     undecided: dict[Host, int] = {}
     for (later, earlier), edge in sorted(order.items()):
         known = [host for host in (later, earlier) if host in offsets or host in unsure]
@@ -313,7 +322,7 @@ def _undecided(
 
 
 def _hosts_off(parts: Iterable[LogPart], offsets: Mapping[Host, int]) -> set[Host]:
-    """Return the clients whose clock is off: the epoch times in their lines as well."""
+    """Return the clients whose clock is off, so that the epoch times in their lines are, too."""
     newest: dict[Host, int] = {}
     for part in parts:
         if part.host.kind == CLIENT_LOG and part.stats.gap_high is not None:
@@ -325,7 +334,7 @@ def _hosts_off(parts: Iterable[LogPart], offsets: Mapping[Host, int]) -> set[Hos
 
 
 def _left(host: Host, offsets: Mapping[Host, int], marks: Mapping[Host, Marks]) -> int:
-    """Return the largest remaining difference between a corrected clock and others in moments that
+    """Return the largest remaining difference between a corrected clock and others at moments that
     both log.
     """
     if host.kind == NAMESRV_LOG:
@@ -348,10 +357,11 @@ def _left(host: Host, offsets: Mapping[Host, int], marks: Mapping[Host, Marks]) 
 def _late(
     files: Iterable[CollectedFile], counted: Mapping[str, FileStats]
 ) -> tuple[dict[str, int], dict[Host, int]]:
-    """Return by folder how much later than their epoch times a broker's log lines are.
+    """Return, by folder, how much later a broker's log lines are than their epoch times.
 
-    Nearly all lines must agree on the difference, so that lines from a moment at which the broker
-    was frozen do not count. The second result has folders with too few lines to show it, all late.
+    Nearly all lines must agree on the difference, so that lines from moments when the broker was
+    frozen do not count. The second result has the folders with too few lines to show it, all of
+    them late.
     """
     by_folder: dict[str, list[int]] = {}
     for file in files:
@@ -374,10 +384,10 @@ class _Edge(NamedTuple):
     """The offset between two hosts' clocks from their log lines about the same moments: how far the
     first is behind the second.
 
-    ``slack_ms``: how much of the difference may be the round of visits from broker to broker;
-    ``noticed``: a broker's own notices show it, regardless of when the clients came; ``by_order``:
-    both are parts of one host's log, whose lines are in order; ``doubtful``: unless these are two
-    files.
+    ``slack_ms``: how much of the difference may be due to the round of visits from broker to
+    broker; ``noticed``: a broker's own notices show it, regardless of when the clients came;
+    ``by_order``: both are parts of one host's log, whose lines are in order; ``doubtful``: these
+    may be two files.
     """
 
     behind_ms: int
@@ -390,8 +400,8 @@ class _Edge(NamedTuple):
 class _Offsets(NamedTuple):
     """How far hosts' clocks are behind most others.
 
-    ``unsure``: how far behind the first of them, where as many clocks differ as agree;
-    ``compared``: the hosts that other hosts' lines date, not the order of their own alone.
+    ``unsure``: how far clocks are behind the first of them, if as many differ as agree;
+    ``compared``: the hosts dated by other hosts' lines, not just by the order of their own.
     """
 
     behind: dict[Host, int]
@@ -449,7 +459,7 @@ def _offsets(
 
 
 def _shown(behind_ms: int, edges: Iterable[_Edge]) -> bool:
-    """Return True if several hosts got the broker's notices at this difference of its clock, or the
+    """Return True if several hosts received the broker's notices at this clock difference, or the
     order of its own lines shows it.
     """
     edges = list(edges)
@@ -459,10 +469,11 @@ def _shown(behind_ms: int, edges: Iterable[_Edge]) -> bool:
 
 
 def _outvoted(offsets: Mapping[Host, int], naming: ClockOff) -> dict[Host, int]:
-    """Return the offsets; right are most clocks that agree with the file-naming machine.
+    """Return the offsets, taking the majority of clocks that agree with the file-naming machine as
+    right.
 
-    Moments that both log do not show which of two groups of clocks is wrong: the brokers' may be
-    all of one wrong server. One more machine that agrees with either counts.
+    Moments that both log do not show which of two groups of clocks is wrong, because all brokers
+    may be on one wrong server. One more machine that agrees with either group decides.
     """
     error_ms = naming.error_ms or 0
     if abs(naming.behind_ms) <= error_ms:
@@ -482,14 +493,14 @@ def _outvoted(offsets: Mapping[Host, int], naming: ClockOff) -> dict[Host, int]:
 
 
 def _visits_ms(marks: Mapping[Host, Marks]) -> int:
-    """Return how much later than at the first broker a client may be at the last one."""
+    """Return how much later a client may reach the last broker than the first one."""
     hosts = {host.place for host in marks if host.kind == BROKER_LOG}
     heard = {name for of in marks.values() for name in of if name.startswith(_NOTICE)}
     return VISIT_MS * max(0, max(len(hosts), len(heard)) - 1)
 
 
 _NOTICE = f"{CHANGED} "
-"""Notices of one broker in a client's log, with its address."""
+"""Notices from one broker in a client's log, with its address."""
 
 
 class _Client(NamedTuple):
@@ -504,9 +515,9 @@ class _Client(NamedTuple):
 
 
 def _heard(broker: Marks, client: Marks) -> _Client:
-    """Return the client's marks that can be of the broker.
+    """Return the client's marks that can come from the broker.
 
-    Clients that know a broker by another address than its own (NAT) do not name it.
+    Clients that know a broker by an address other than its own (NAT) do not name it.
     """
     notices = {n.removeprefix(_NOTICE): n for n in client if n.startswith(_NOTICE)}
     own = [name for address, name in notices.items() if f"{AT}{address}" in broker]
@@ -518,14 +529,15 @@ def _heard(broker: Marks, client: Marks) -> _Client:
 def _at_one_time(broker: Marks, host: Host) -> bool:
     """Return True if all clients registered with a broker at the same time.
 
-    It may have started, or have got their topics: that they were there before is no other clock.
+    It may have started or received their topics, so their earlier presence elsewhere is no sign of
+    a different clock.
     """
     joins = [times[0] for name, times in broker.items() if name.startswith(JOIN)]
     return host.kind == BROKER_LOG and max(joins, default=0) - min(joins, default=0) < APART_MS
 
 
 def _of_one_host(marks: Mapping[Host, Marks]) -> dict[Host, Marks]:
-    """Return the marks without those of client ids that processes on several hosts have."""
+    """Return the marks without those of client ids that processes on several hosts share."""
     of_clients = {(h.place, n) for h, of in marks.items() if h.kind == CLIENT_LOG for n in of}
     hosts = Counter(name for _, name in of_clients)
     shared = {n for n, count in hosts.items() if count > 1 and n.startswith(JOIN)}
@@ -538,18 +550,19 @@ def _of_name_servers(
     late: Mapping[str, int],
     ends: Mapping[Host, int],
 ) -> dict[Host, int]:
-    """Return how far name servers' clocks are behind those of brokers that started.
+    """Return how far name servers' clocks are behind those of brokers that have started.
 
-    A broker registers in the `REGISTERED_MS` after its start: the difference that explains most
-    starts is the clocks', that of brokers that are off before any other. Where brokers' clocks are
-    not known, a single broker shows nothing. All brokers also register when a name server starts
-    without its earlier logs: logs that end together without the difference have the same clock.
+    A broker registers within `REGISTERED_MS` after its start, so the difference that explains most
+    starts is that of the clocks, and that of brokers that are off takes precedence. If brokers'
+    clocks are not known, a single broker shows nothing. All brokers also register when a name
+    server starts without its earlier logs; logs that end together without the difference have the
+    same clock.
 
     Args:
         marks: the marks of all hosts.
-        behind_ms: how far clocks of brokers are behind.
-        late: how much later a broker's lines are than its clock.
-        ends: when the log of each host ends.
+        behind_ms: how far brokers' clocks are behind.
+        late: how much later each broker's lines are than its clock.
+        ends: when each host's log ends.
     """
     broker_ends = [
         ms + behind_ms.get(host, 0) - late.get(host.place, 0)
@@ -606,7 +619,7 @@ _Start = tuple[Host, str, int]
 
 
 def _explained(ahead: Iterable[tuple[int, _Start]], clock_ms: int) -> set[_Start]:
-    """Return the starts that a name server noticed in time, if its clock is this far ahead."""
+    """Return the starts that a name server noticed in time if its clock is this far ahead."""
     return {start for ms, start in ahead if -EARLY_MS <= ms - clock_ms <= REGISTERED_MS}
 
 
@@ -636,15 +649,15 @@ def _marks(parts: Iterable[LogPart]) -> dict[Host, dict[str, list[int]]]:
 def _behind(broker: Marks, heard: _Client, starts_logged: bool, visits_ms: int) -> _Edge | None:
     """Return how far the broker's clock is behind the client's, or None if no evidence shows it.
 
-    A moment of the broker's log can be any of the client's with the same statement, and so any of
-    these differences is possible at which no process is seen before it began. A difference is known
-    by the broker's own notices, or if most that both write of clients is at it, or far more moments
-    than at none; none, if a client came then.
+    A moment in the broker's log can be any moment in the client's with the same statement, so any
+    of these differences is possible at which no process is seen before it began. A difference is
+    known if the broker's own notices show it, or if most of what both write about clients agrees
+    with it, or far more moments do than without a difference; it is zero if a client came then.
 
     Args:
         broker: its moments.
-        heard: those of the client's host.
-        starts_logged: logs of clients have their starts.
+        heard: the moments of the client's host.
+        starts_logged: whether clients' logs have their starts.
         visits_ms: how long a client may take from the first broker to the last.
     """
     client = heard.marks
@@ -659,7 +672,7 @@ def _behind(broker: Marks, heard: _Client, starts_logged: bool, visits_ms: int) 
     if heard.is_named and first:
         joins = [broker[name][0] for name in shared]
         shown = _notified(broker[CHANGED], client[CHANGED], joins, first, visits_ms)
-        # a log that lacks whole heartbeats still has its notices in place
+        # a log without some heartbeats still has its notices in place
         clear = starts_logged or _agree_alone(broker[CHANGED], client[CHANGED], shown)
         if shown is not None and _is_possible(broker, client, clear, shown):
             return _Edge(shown, noticed=True)
@@ -694,18 +707,19 @@ def _notified(
     """Return how far a broker's clock is behind that of a client's host, judging by its notices, or
     None if unknown.
 
-    A broker also notifies a member of its own join, at once, even if it came to this broker late.
+    A broker also notifies a member of its own join, immediately, even if it came to this broker
+    late.
 
     Args:
-        changes: when the broker saw a member come.
-        notices: when the host heard of a change from it.
+        changes: when the broker saw members come.
+        notices: when the host heard of changes from it.
         joins: when the broker first saw each member of the host.
         first: how much later each member was at the first broker that it came to, sorted.
         visits_ms: how much earlier that may have been.
     """
 
     def share(behind_ms: int, late_ms: int) -> float:
-        """Return how many of the joins were notified then."""
+        """Return the number of joins notified at that time."""
         from_ms = behind_ms - EARLY_MS
         heard = (_count_in(notices, ms + from_ms, ms + behind_ms + late_ms) for ms in joins)
         return sum(map(bool, heard)) / len(joins)
@@ -714,7 +728,7 @@ def _notified(
         return _agree({CHANGED: changes}, {CHANGED: notices}, behind_ms, late_ms)
 
     def fit(behind_ms: int) -> tuple[int, int]:
-        """Return how many moments agree, and how well."""
+        """Return the number of moments that agree, and how well they do."""
         apart = (abs(_nearest(notices, ms + behind_ms) - ms - behind_ms) for ms in changes)
         return agree(behind_ms, SAME_MS), -sum(min(ms, SAME_MS) for ms in apart)
 
@@ -733,7 +747,7 @@ def _notified(
     if abs(best) <= LEAST_OFFSET_MS or agreeing <= none:
         return 0 if none else None
     if usual:
-        # with many joins and leaves, half of the moments have another moment nearby
+        # with many joins and leaves, half of the moments have another one nearby
         return best if abs(best - (named or 0)) <= visits_ms + SAME_MS else 0
     decided = named is not None or agreeing > max(LEAST_MATCHES - 1, CLEARLY * none)
     return best if decided else None
@@ -750,12 +764,12 @@ def _agree_alone(changes: list[int], notices: list[int], behind_ms: int | None) 
 
 
 def _count_in(times: list[int], from_ms: int, to_ms: int) -> int:
-    """Return how many of the sorted times are in [from_ms, to_ms]."""
+    """Return the number of sorted times in [from_ms, to_ms]."""
     return bisect_right(times, to_ms) - bisect_left(times, from_ms)
 
 
 def _is_possible(broker: Marks, client: Marks, starts_logged: bool, behind_ms: int) -> bool:
-    """Return False if according to these clocks the broker saw a process before it started.
+    """Return False if, by these clocks, the broker saw a process before it started.
 
     An id that contains a time (from 4.9) belongs to a single process. If no start is logged, the
     first heartbeat in a truncated log is a later one, so it does not show that the clock is ahead.
@@ -771,9 +785,9 @@ def _between(first: Marks, second: Marks, visits_ms: int) -> _Edge | None:
     """Return how far the first broker's clock is behind the second's, judging by joins that both
     log.
 
-    Clients that started together come back to a broker together, too: joins have to be apart. All
-    may come to one broker later than to the other: the connections of a client that is killed end
-    at both at once.
+    Clients that started together also come back to a broker together, so joins must be apart. All
+    may come to one broker later than to the other, whereas a killed client's connections end at
+    both at once.
     """
     pairs = [
         (first[name][0], second[name][0])
@@ -805,7 +819,7 @@ def _begun(client: Marks, starts_logged: bool) -> dict[str, list[int]]:
     """Return the marks without the heartbeats of a client that was already running when its log
     begins.
 
-    No broker logs those: it logs only the client's arrival.
+    Brokers do not log those, but only the client's arrival.
     """
     first = min((ms for times in client.values() for ms in times), default=0)
     return {
@@ -817,10 +831,11 @@ def _begun(client: Marks, starts_logged: bool) -> dict[str, list[int]]:
 
 
 def _is_first(client: Marks, name: str, log_ms: int, starts_logged: bool) -> bool:
-    """Return True if the heartbeats of that name begin with the client's logged start, or otherwise
-    with the log.
+    """Return True if the heartbeats under that name begin with the client's logged start or,
+    without one, with the log.
 
-    No client commits before its first heartbeat, because its commit timer starts with the client.
+    A client does not commit before its first heartbeat, because its commit timer starts with the
+    client.
     """
     begin, client_id = client[name][0], name.partition(" ")[2]
     if starts_logged:
@@ -830,7 +845,8 @@ def _is_first(client: Marks, name: str, log_ms: int, starts_logged: bool) -> boo
 
 
 def _of_most(differences: list[int]) -> int | None:
-    """Return the offset on which nearly all of enough sorted offsets agree, or None.
+    """Return the offset on which nearly all of the sorted offsets agree, or None if there are too
+    few.
 
     >>> _of_most([-5060, -5052, -5031, 40_000]), _of_most([97_882, 100_554, 120_374, 120_924])
     (-5031, None)
@@ -842,7 +858,9 @@ def _of_most(differences: list[int]) -> int | None:
 
 
 def _agree(broker: Marks, client: Marks, behind_ms: int, late_ms: int) -> int:
-    """Return how many moments both have, the client that much later, if the broker is so behind."""
+    """Return the number of moments that both have, the client's this much later, if the broker is
+    this far behind.
+    """
 
     def inside(late: int) -> bool:
         return -EARLY_MS <= late <= late_ms
@@ -865,8 +883,8 @@ def _relative(
 ) -> tuple[dict[Host, int], dict[Host, int]]:
     """Return the offsets of compared hosts, relative to the root or to other hosts; most have none.
 
-    A host on which those with the usual clock disagree is left out. If no clock is usual, or only
-    one host shows that a broker is off, the hosts belong to `ClockShifts.unsure`.
+    A host on which those with the usual clock disagree is left out. If there is no usual clock, or
+    only one host shows that a broker is off, the hosts belong to `ClockShifts.unsure`.
     """
     offsets: dict[Host, int] = {}
     waiting = [(0, 0, root, 0)]
@@ -923,7 +941,7 @@ def _finding(text: str, remedy: str, evidence: Mapping[str, object]) -> Finding:
 
 
 def _copy_findings(copies: Mapping[str, ClockOff]) -> Iterator[Finding]:
-    """Yield a finding for each machine whose clock names files wrongly."""
+    """Yield a finding for each machine whose clock puts wrong times into file names."""
     for what, off in sorted(copies.items()):
         if not off.compared:
             continue

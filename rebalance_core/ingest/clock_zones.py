@@ -1,8 +1,7 @@
-"""Files whose times are off by a whole time zone, as the epoch times in them show.
+"""Files whose times are off by a whole time zone, as shown by the epoch times in them.
 
-A broker prints the time of a client's heartbeat in addition to the time of the line, a heartbeat
-contains the epoch times of its subscriptions, and a client in consumerStatus has pulled just
-before.
+A broker prints the time of a client's heartbeat in addition to that of the line, a heartbeat
+contains the epoch times of its subscriptions, and a client in consumerStatus has just pulled.
 """
 
 from collections import Counter
@@ -35,8 +34,8 @@ SLACK_MS = MINUTE_MS
 PULLED_MS = 30_000
 """A healthy client pulled at most this long ago: a pull waits 15 s for messages."""
 AHEAD_MS = 10 * MINUTE_MS
-"""If a log continues this long after everything else, its clock is fast; the client did not run
-longer.
+"""If a log continues this long after everything else, its clock is fast rather than its client
+having run longer.
 """
 LOCAL_FIELDS = (
     "last_pull_ms",
@@ -104,7 +103,7 @@ def zone_shifts(collection: Collection, stats: Iterable[FileStats]) -> dict[str,
             last_ms = ends.pop(f"{CLIENT_LOG} {place}", 0)
             others = [ms for who, ms in ends.items() if not who.startswith(CLIENT_LOG)]
             if last_ms < max(others, default=last_ms) + AHEAD_MS:
-                continue  # a client that ran for long has an old newest subscription
+                continue  # the newest subscription of a long-running client is old
         shifts |= dict.fromkeys((file.name for file in files), shift) if shift else {}
     return shifts
 
@@ -121,13 +120,13 @@ def _of_dumps(files: Iterable[CollectedFile], counted: Mapping[str, FileStats]) 
 
 
 def nearest_zone(gap_ms: int, slack_ms: int) -> int:
-    """Return the nearest offset of a zone, or 0 if none is near enough."""
+    """Return the nearest time zone offset, or 0 if none is near enough."""
     shift = round(gap_ms / ZONE_STEP_MS) * ZONE_STEP_MS
     return shift if abs(shift) >= LEAST_MS and abs(gap_ms - shift) <= slack_ms else 0
 
 
 def corrected_stats(stats: Iterable[FileStats], shifts: Shifts) -> list[FileStats]:
-    """Return the counts with the times of the files corrected."""
+    """Return the counts with the files' times corrected."""
     moved = []
     for file_stats in stats:
         shift = shifts.get(file_stats.name, 0)
@@ -143,7 +142,7 @@ def corrected_stats(stats: Iterable[FileStats], shifts: Shifts) -> list[FileStat
 def stats_in_time(
     stats: Iterable[FileStats], clocks: Mapping[str, Timeline[int]]
 ) -> list[FileStats]:
-    """Return the counts with the times of the files corrected by the clocks of their hosts.
+    """Return the counts with the files' times corrected by their hosts' clocks.
 
     Args:
         stats: the stats of files.
@@ -166,7 +165,7 @@ def stats_in_time(
 
 
 def corrected(pieces: Iterable[Evidence], shifts: Shifts) -> Iterator[Evidence]:
-    """Yield the evidence; evidence from files whose times are off is placed at the right time."""
+    """Yield the evidence, moving that from files whose times are off to the right time."""
     for piece in pieces:
         name = file_of(piece.source)
         shift = shifts.get(name) or shifts.get(name.rpartition("@")[0], 0)

@@ -1,4 +1,4 @@
-"""All times of a collection brought in step: zones, clocks of hosts, clocks that name files."""
+"""Brings all times of a collection into step: zones, hosts' clocks and clocks that name files."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -20,11 +20,11 @@ from rebalance_core.model.timeline import Timeline
 
 @dataclass(frozen=True)
 class InTime:
-    """A collection with its times in step.
+    """A collection whose times are in step.
 
     Attributes:
         collection: its documents at the corrected times.
-        stats: how each file was understood, its times corrected.
+        stats: how each file was understood, with its times corrected.
         shifts: the local times that are off by a zone.
         clocks: the clocks that are off.
     """
@@ -38,12 +38,12 @@ class InTime:
 def in_time(
     collection: Collection, stats: Iterable[FileStats], of_cluster: Iterable[Evidence]
 ) -> InTime:
-    """Find the wrong times of a collection, and correct those of its files.
+    """Find the wrong times in a collection, and correct those of its files.
 
     Args:
         collection: the files.
         stats: how each was understood.
-        of_cluster: evidence on the cluster, at the times that the files have.
+        of_cluster: evidence on the cluster, at the times in the files.
     """
     read = list(stats)
     ends = [
@@ -67,7 +67,7 @@ def in_time(
     behind = {what: clock.behind_ms for what, clock in off.items() if clock.behind_ms}
     moved = {f.name: behind[m] for f in collection.files if (m := made_as(f)) in behind}
     if DUMPS in behind:
-        # what a clock explains is not a time zone
+        # a difference that a clock explains is not a time zone
         shown = [
             replace(file_stats, gap_low=file_stats.gap_low + moved[file_stats.name])
             if file_stats.name in moved and file_stats.gap_low is not None
@@ -92,7 +92,7 @@ def in_time(
 
 
 def _cut(stats: Iterable[FileStats], clocks: ClockShifts) -> list[FileStats]:
-    """Return the counts of logs that are cut where their hosts' clocks were set forward."""
+    """Return the counts of logs that are split where their hosts' clocks were set forward."""
     return [replace(each, set_forward=clocks.set_forward.get(each.name, ())) for each in stats]
 
 
@@ -108,5 +108,5 @@ def _naming_off(
 
 
 def made_as(file: CollectedFile) -> str:
-    """Return whose clock dates the file by name, `DUMPS` or `STORES`, or an empty string."""
+    """Return the clock in the file's name, `DUMPS` or `STORES`, or an empty string."""
     return DUMPS if file.kind == ADMIN else STORES if file.kind in STORE_KINDS else ""

@@ -1,4 +1,4 @@
-"""Cluster data that every group and topic needs: brokers, proxies and the time span."""
+"""Cluster data that all groups and topics need: brokers, proxies and the time span."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ProxyLives:
     """The lifetimes of all proxies, by place.
 
     Attributes:
-        starts: (time, source) of each start, at which a proxy's table of consumers is empty.
+        starts: (time, source) of each start, at which the proxy's consumer table is empty.
         minutes: minutes since 1970 in which its log has a line about a member.
         modes: CLUSTER or LOCAL, as last stated.
         addresses: the proxy's own ends of clients' connections.
@@ -52,7 +52,7 @@ class ProxyLives:
 
 
 def proxy_lives(pieces: Iterable[ClusterEvidence], end_ms: int) -> ProxyLives:
-    """Return the lives of the proxies; evidence without a time counts at the end."""
+    """Return the lifetimes of the proxies; evidence without a time counts at the end."""
     starts: dict[str, set[tuple[int, str]]] = {}
     minutes: dict[str, set[int]] = {}
     modes: dict[str, set[tuple[int, str]]] = {}
@@ -84,49 +84,50 @@ class ClusterContext:
 
     Attributes:
         cluster: name of the cluster.
-        start_ms: first moment that any server log covers; members and topics that already existed
+        start_ms: first moment covered by any server log; members and topics that already existed
             are OBSERVED at this time.
         end_ms: last moment of the collection; documents without a time are dated to it.
         brokers: names of all brokers.
         addresses: broker name by address.
-        versions: broker version by name, as a dump states it; it may be older than any known
+        versions: broker version by name, as stated by a dump; it may be older than any known
             version (`nearest_version`).
-        permissions: brokerPermission by broker and time of its start, newest last.
-        starts: (time, source) of each start of a broker; its table of consumers is empty then.
-        ends: (time, source) of each moment at which a broker left the routes or stopped. Both by
-            `BrokerFolder.place`.
-        assumed: values used when no file states them.
+        permissions: brokerPermission by broker and start time, newest last.
+        starts: (time, source) of each start of a broker, when its consumer table is empty.
+        ends: (time, source) of each moment at which a broker left the routes or stopped. Starts and
+            ends are by `BrokerFolder.place`.
+        assumed: values used if no file states them.
         group_rows: rows of the collection's consumer_groups.jsonl by group.
         client_zones: time zone by client folder.
         first_routes: for new brokers, when a name server first had them.
         logged: for places whose broker.log was collected, the time of its last line.
-        log_begins: for the same places, the start of the log's coverage; 0: the broker did not
+        log_begins: for the same places, the start of the log's coverage; 0 if the broker did not
             exist before.
         folders: the owner of the files in each folder of brokers/.
         slaves: addresses of slaves.
         master_turns: when masters left and returned, by time.
-        slave_modes: for each broker with slaves, what they do without the master at the end; None:
-            no file shows it.
-        expected: brokers that ``collection.toml`` names, a slave's folder as its broker.
-        mode_stores: each messageRequestMode.json that was read whole.
-        topic_stores: the same for each topics.json, by time.
+        slave_modes: for each broker with slaves, what they do without the master at the end; None
+            if no file shows it.
+        expected: brokers named in ``collection.toml``, with a slave's folder as its broker.
+        mode_stores: each messageRequestMode.json that was read completely.
+        topic_stores: the same for topics.json, by time.
         proxies: statements of files about each proxy.
-        resets: by group, topic, broker and queue id, when offsets were reset and to which value.
+        resets: by group, topic, broker and queue id, when and to which value offsets were reset.
         rocksdb: by folder, the store of a broker that keeps its configurations in RocksDB.
-        static_topics: topics whose logical queues a route maps to broker queues, with its source.
+        static_topics: topics whose logical queues are mapped to broker queues by a route, with its
+            source.
         client_intervals: by client id and column, unusual values in clients' logs.
         clients_created: by client id, when its log last records the creation of its instance.
-        client_settings: by pattern of client ids, the columns that ``collection.toml`` gives.
+        client_settings: by client id pattern, the columns given in ``collection.toml``.
         client_clocks: see `clock_offsets.ClockShifts.clients`.
         errors_ms: see `clock_offsets.ClockShifts.errors`.
-        redacted: client ids differ from those with which clients allocate queues, but keep their
-            order.
-        client_logs: a client's log was collected, of any group.
-        client_ends: until when the logs in each client's folder show what their clients do.
+        redacted: whether client ids differ from those with which clients allocate queues, but keep
+            their order.
+        client_logs: whether the log of any client was collected.
+        client_ends: the time up to which the logs in each client folder show what their clients do.
         broker_turns: when brokers came or went, by time.
-        topic_turns: by topic, when its queues changed at any broker.
+        topic_turns: by topic, when its queues changed on any broker.
         lite_topics: topics of type LITE, with the source that states it.
-        uncached: by broker, when it treats no message as cached.
+        uncached: by broker, the periods in which it treats no message as cached.
     """
 
     cluster: str
@@ -178,27 +179,29 @@ class ClusterContext:
     def places(self) -> Mapping[str, str]:
         """Place by the address of a broker process."""
         placed = {a: folder.place for folder in self.folders.values() for a in folder.addresses}
-        # an address without a folder is the master's, or a broker's without files
+        # an address without a folder belongs to the master or to a broker without files
         return dict(self.addresses) | placed
 
     def acting_master_place(self, broker: str, at_ms: int) -> str:
-        """Return the place of the replica that is master then; by default the broker's name."""
+        """Return the place of the replica that is master at that time; by default, the broker's
+        name.
+        """
         replicas = [f for f in self.folders.values() if f.broker_name == broker and f.by_turns]
         return next((folder.place for folder in replicas if folder.is_authoritative(at_ms)), broker)
 
     def tells_since(self, at_ms: int) -> bool:
-        """Return True if the collected logs cover every broker since that time."""
+        """Return True if the collected logs cover every broker from that time on."""
         return all(self.log_begins.get(name, at_ms + 1) <= at_ms for name in self.brokers)
 
     def starts_at(self, piece: Evidence) -> list[int]:
-        """Return when the broker or proxy whose log has the piece started, epoch ms."""
+        """Return when the broker or proxy whose log contains the piece started, epoch ms."""
         if piece.source.startswith(PROXIES):
             place = PROXIES + piece.source.removeprefix(PROXIES).partition("/")[0]
             return [at_ms for at_ms, _ in self.proxies.starts.get(place, ())]
         return [at_ms for at_ms, _ in self.starts.get(piece.place, ())]
 
     def is_masterless(self, broker: str, at_ms: int) -> bool:
-        """Return True while only slaves answer for the broker."""
+        """Return True if only slaves answer for the broker at that time."""
         turns = [t for t in self.master_turns if t.broker_name == broker and t.at_ms <= at_ms]
         return bool(turns) and turns[-1].is_down
 
@@ -209,7 +212,7 @@ class ClusterContext:
         return inside or self.is_masterless(broker, from_ms)
 
     def became_master(self, broker: str, at_ms: int) -> int | None:
-        """Return when the master of that time took over, or None without a change or a master."""
+        """Return when the master at that time took over, or None without a change or a master."""
         by_turns = broker in switched(self.folders.values())
         turns = [t for t in self.master_turns if t.broker_name == broker and t.at_ms <= at_ms]
         return turns[-1].at_ms if by_turns and turns and not turns[-1].is_down else None
@@ -217,7 +220,7 @@ class ClusterContext:
     def effective_perm(self, broker: str, perm: int, at_ms: int) -> int:
         """Return the topic's perm as the broker registers it (rocketmq.md §6.3).
 
-        A brokerPermission without R or W replaces the perm in 4.9 and masks it from 5.0.
+        A brokerPermission without R or W replaces the perm in 4.9 and masks it from 5.0 on.
         """
         permission = 6
         for since_ms, value in self.permissions.get(broker, ()):
@@ -234,7 +237,7 @@ class ClusterContext:
 
     @cached_property
     def exported(self) -> Mapping[str, int | None]:
-        """Return when each JSON store beside a RocksDB was exported, by file, or None if
+        """Return, by file, when each JSON store next to a RocksDB was exported, or None if
         unknown.
         """
         of_folders = self.rocksdb.values()
@@ -248,14 +251,14 @@ class ClusterContext:
 
     @cached_property
     def log_ends(self) -> Mapping[str, int]:
-        """Return when the broker.log of each place ended, epoch ms; after that only dumps show its
+        """Return when the broker.log of each place ended, epoch ms, after which only dumps show its
         events. If no broker's log was collected, this holds from the start.
         """
         return self.logged or dict.fromkeys(self.brokers, self.start_ms - SECOND_MS)
 
     def log_had_ended(self, place: str, at_ms: int) -> bool:
-        """Return True if the broker.log of the place was collected and its last line is older, or
-        if no broker's log was collected.
+        """Return True if the place's broker.log was collected and its last line is older, or if no
+        broker's log was collected.
 
         For a proxy, which logs its clients' heartbeats, the last minute with a line about a member
         counts.
@@ -265,16 +268,18 @@ class ClusterContext:
         return place in self.log_ends and at_ms >= self.log_ends[place] + SECOND_MS
 
     def all_logs_had_ended(self, at_ms: int) -> bool:
-        """Return True if every broker.log that was collected ends before."""
+        """Return True if every collected broker.log ends before that time."""
         ends = self.log_ends
         return bool(ends) and all(self.log_had_ended(place, at_ms) for place in ends)
 
     def queue_turns(self, topics: Iterable[str]) -> set[int]:
-        """Return when queues of these topics came or went, with a topic or with a broker."""
+        """Return when queues of these topics appeared or disappeared, with a topic or with a
+        broker.
+        """
         return {*self.broker_turns}.union(*(self.topic_turns.get(topic, ()) for topic in topics))
 
     def error_of(self, source: str) -> int:
-        """Return how far off the time may be that names the file of a source."""
+        """Return how far off the time in the name of a source's file may be."""
         return self.errors_ms.get(file_of(source), 0) if self.errors_ms else 0
 
     def time_of(self, piece: Evidence) -> int:
@@ -290,13 +295,13 @@ def cluster_context(
     logged: Mapping[str, int],
     log_begins: Mapping[str, int],
 ) -> ClusterContext:
-    """Return the context from the evidence on the cluster.
+    """Return the context, built from the evidence on the cluster.
 
     Args:
         pieces: evidence with part CLUSTER.
         stated: the collection's own settings: its cluster, its span, and what is set or given;
-            of `expected` the names as ``collection.toml`` has them.
-        folders: names of the folders of ``brokers/``.
+            `expected` has the names as in ``collection.toml``.
+        folders: names of the folders in ``brokers/``.
         logged: for folders with a broker.log, the time of its last line.
         log_begins: for folders with a broker.log, the time of the first line that states a fact.
     """
@@ -383,7 +388,7 @@ def _uncached(
     pieces: Iterable[ClusterEvidence], folders: Mapping[str, BrokerFolder], history: BrokerHistory
 ) -> dict[str, tuple[tuple[int, int], ...]]:
     """Return, by broker, the times from a start with accessMessageInMemoryMaxRatio=0 to the next
-    start (rocketmq.md §5.3). From 5.1.0 on the setting has no effect.
+    start (rocketmq.md §5.3). From 5.1.0 on, the setting has no effect.
     """
     uncached: dict[str, list[tuple[int, int]]] = {}
     for piece in pieces:

@@ -1,4 +1,4 @@
-"""Makes the rows of ``observed_facts`` about the cluster: what was collected, expected and
+"""Builds the rows of ``observed_facts`` about the cluster: what was collected, expected and
 registered.
 """
 
@@ -151,7 +151,7 @@ def _spanning(
     broker_name: str | None = None,
     span: tuple[int, int] | None = None,
 ) -> None:
-    """Add a row from its first to its last moment, by default those of the collection."""
+    """Add a row with its first and last moments, by default those of the collection."""
     first_ms, last_ms = span or (context.start_ms, context.end_ms)
     rows.add(kind, first_ms, source, details, broker_name=broker_name)
     rows.rows[-1]["last_ms"] = last_ms
@@ -160,7 +160,7 @@ def _spanning(
 def _files(
     rows: FactRows, collection: Collection, stats: Iterable[FileStats], context: ClusterContext
 ) -> None:
-    """Add a row per broker or name server and kind of file, over all its files."""
+    """Add a row for each broker or name server and kind of file, covering all its files."""
     counted = {file_stats.name: file_stats for file_stats in stats}
     by_place: dict[tuple[str, str], list[CollectedFile]] = {}
     for file in collection.files:
@@ -195,7 +195,9 @@ def _files(
 
 
 def speaking_folders(broker: str, context: ClusterContext) -> list[str]:
-    """Return the folders whose broker.log covers a broker's members, in order of their turns."""
+    """Return the folders whose broker.log covers a broker's members, in the order of their
+    turns.
+    """
     return sorted(
         name
         for name, folder in context.folders.items()
@@ -258,7 +260,7 @@ def _not_read(
 
 
 def _not_collected(rows: FactRows, collection: Collection, context: ClusterContext) -> None:
-    """Add failures that the collector names, and unfinished copies that it does not name."""
+    """Add failures named by the collector, and unfinished copies that it does not name."""
     failed = {failure.what: failure.why for failure in collection.settings.failed}
     for piece in collection.refused:
         whole = piece.source.removesuffix(PART)
@@ -282,14 +284,18 @@ def _states_too_little(stats: FileStats) -> bool:
 
 
 def _is_refused(stats: FileStats) -> bool:
-    """Return True if lines of a document were refused, but not as those of an unread command."""
+    """Return True if lines of a document were refused other than as those of a command that is not
+    read.
+    """
     return bool(stats.rejected) and set(stats.codes) != {UNKNOWN_COMMAND}
 
 
 def _add_not_read(
     rows: FactRows, file: CollectedFile, details: Mapping[str, object], context: ClusterContext
 ) -> None:
-    """Add a file that was not read, unless it is a slave's whose master speaks at that time."""
+    """Add a file that was not read, unless it belongs to a slave whose master has evidence at that
+    time.
+    """
     folder = context.folders.get(file.place) if file.name.startswith(BROKERS) else None
     if folder is not None and (folder.slave or not folder.authoritative):
         at_ms = context.end_ms if file.written_ms is None else file.written_ms
@@ -305,14 +311,16 @@ def _add_not_read(
 
 
 def name_server(collection: Collection, place: str) -> str:
-    """Return the name server that a log belongs to; the expected one if there is just one."""
+    """Return the name server to which a log belongs; the expected one if there is only one."""
     expected = collection.settings.name_servers
     places = {file.place for file in collection.files if file.kind == NAMESRV_LOG}
     return expected[0] if len(expected) == len(places) == 1 else place
 
 
 def _moments(file: CollectedFile, stats: FileStats, context: ClusterContext) -> list[int]:
-    """Return when a log's first and last statements were, or a store was copied or exported."""
+    """Return the times of a log's first and last statements, or when a store was copied or
+    exported.
+    """
     if file.is_log:
         return [time for time in (stats.first_ms, stats.last_ms) if time is not None]
     written_ms = context.exported.get(file.name) or file.written_ms
@@ -393,7 +401,7 @@ def _registered(
     """Add BROKER_REGISTERED: the last line about each broker in each name server's log.
 
     A broker that registers again had been removed. If no line shows when, `untold_ms` is the time
-    of the line before.
+    of the previous line.
     """
     last: dict[tuple[str, str], tuple[ClusterEvidence, bool]] = {}
     joined: dict[tuple[str, str], BrokerRegisteredPiece] = {}
@@ -429,7 +437,9 @@ def _registered(
 
 
 def _repeats(piece: ClusterEvidence, last: tuple[ClusterEvidence, bool] | None) -> bool:
-    """Return True for a registration that a large job omits: it thins out those within a minute."""
+    """Return True for a registration that a large job omits when it thins out those within a
+    minute.
+    """
     return (
         last is not None
         and last[1]
@@ -442,7 +452,7 @@ def _repeats(piece: ClusterEvidence, last: tuple[ClusterEvidence, bool] | None) 
 
 
 def _broker_stores(rows: FactRows, context: ClusterContext) -> None:
-    """Add BROKER_STORE: a row for each broker that uses RocksDB."""
+    """Add BROKER_STORE, a row for each broker that uses RocksDB."""
     for broker, store in broker_stores(context):
         details: dict[str, object] = {"form": store.form}
         details |= {name: store.shown_ms(kind) for kind, name in STORE_NAMES.items()}

@@ -1,5 +1,5 @@
-"""A folder of files that operators collected: the kind of each file by its path, the rotation of
-logs, and refusals.
+"""A folder of files collected by operators: the kind of each file by its path, log rotation, and
+refusals.
 """
 
 import errno
@@ -71,8 +71,8 @@ MODES, ORDER_INFO = "message_request_mode_json", "consumer_order_info_json"
 LOCAL_OFFSETS, ADMIN, GIVEN_GROUPS = "local_offset_json", "mqadmin", "consumer_groups"
 PROXY_CONFIG = "proxy_config"
 PROXIES = "proxy/"
-"""The folder of proxies' files; the place of a proxy's file or dump is this folder plus the proxy's
-name.
+"""The folder for proxies' files; the place of a proxy's file or dump is this folder plus the
+proxy's name.
 """
 STORE_LISTING, ROCKSDB_SIGN = "store_listing", "rocksdb_sign"
 BROKER_METRICS = "broker_metrics"
@@ -85,7 +85,7 @@ STORES = {
     "consumerOrderInfo.json": ORDER_INFO,
 }
 STORE_KINDS = frozenset(STORES.values())
-"""The files of a broker's config folder; copies of it are named after the time of the copy."""
+"""The files in a broker's config folder; copies of it are named after the time of the copy."""
 CONFIG_STORES = (TOPICS, GROUPS, OFFSETS)
 """Stores that a broker may keep in RocksDB instead."""
 _BROKER_LOGS = {"broker": BROKER_LOG, "lock": LOCK_LOG, "filter": LOCK_LOG, "pop": POP_LOG}
@@ -99,12 +99,14 @@ _CONFIG = re.compile(r"^config(?:-(?P<ms>\d{10,16}))?$")
 _ADMIN = re.compile(r"^(?P<ms>\d{10,16})-(?P<command>[A-Za-z]+)(?:-(?P<arguments>.*))?$")
 
 STORE_COMMANDS = ("rocksDBConfigToJson", "exportMetadataInRocksDB", "exported")
-"""Commands that read a broker's own store; ``exported`` is a file that ``-e`` of the first
-wrote."""
+"""Commands that read a broker's own store; ``exported`` is a file written by ``-e`` of the
+first.
+"""
 EXPORT_METADATA = "exportMetadata"
 MEMBERS, CLUSTER_LIST = "consumerConnection", "clusterList"
 
-# Written by this project's recorder in addition to operators' files, and its answers; never read.
+# Files that this project's recorder writes in addition to operators' files, and its answers; never
+# read.
 NOT_INPUT_FOLDERS = ("tables", "truth")
 NOT_INPUT_FILES = {
     "cluster.json": "is a recorder's own file",
@@ -115,7 +117,7 @@ NOT_INPUT_SUFFIXES = (".csv", ".md")
 PART = ".part"
 """The suffix that the collector gives to an unfinished copy."""
 OLDER = ".bak"  # the previous generation, which RocketMQ reads if the store itself is missing
-# Other logs and stores of RocketMQ that state nothing relevant here.
+# Other RocketMQ logs and stores, which state nothing relevant here.
 _OTHER_LOGS = re.compile(
     r"^(?:remoting|store|storeerror|transaction|watermark|stats|commercial|protection|tools|"
     r"broker_traffic|broker_default|auth|proxy|namesrv_traffic|tiered_store|rocksdb|coldctr|"
@@ -135,19 +137,20 @@ class CollectedFile:
     Attributes:
         name: path in the collection, with ``/``; the ``file`` of every source.
         kind: one of the constants of this module.
-        place: the broker, client or name server whose file it is; empty for others.
+        place: the broker, client or name server to which it belongs; empty for other files.
         size: bytes on disk.
-        written_ms: the time of a document's statements; None: unknown.
-        arguments: ``mqadmin``: the command and what follows it; local offsets: client id and group.
-        newest: True for the last store of its kind that was collected of its broker.
-        turn: logs: how many files of its kind and place begin before it.
-        wrapping: logs: how their lines were kept.
-        group: consumerProgress: its group by its name, where other dumps name that group, too;
-            empty: only its content can show it.
-        begins_at: logs: how many bytes an earlier run read, whose evidence stands.
-        lines_before: logs: how many lines these are.
-        left_out: logs: how many of these bytes the file does not hold.
-        earlier: an earlier run read the file, and it is not in this collection.
+        written_ms: the time of a document's statements; None if unknown.
+        arguments: for ``mqadmin``, the command and what follows it; for local offsets, client id
+            and group.
+        newest: True for the last store of its kind collected from its broker.
+        turn: for logs, how many files of its kind and place begin before it.
+        wrapping: for logs, how their lines were stored.
+        group: for consumerProgress, the group in its name if other dumps name that group, too;
+            empty if only its content can show it.
+        begins_at: for logs, how many bytes an earlier run read, whose evidence stands.
+        lines_before: for logs, how many lines these are.
+        left_out: for logs, how many of these bytes the file does not contain.
+        earlier: whether an earlier run read the file and it is not in this collection.
     """
 
     name: str
@@ -178,16 +181,18 @@ class CollectedFile:
 
 @dataclass(frozen=True)
 class UnusedFile:
-    """A file that adds nothing, as its name or place shows without reading it, and why."""
+    """A file that adds nothing, as its name or location shows without reading it, and the
+    reason.
+    """
 
     name: str
     why: str
 
 
 def answer(name: str) -> str:
-    """Return why ingest must not read the file; empty: it may.
+    """Return why ingest must not read the file, or an empty string if it may.
 
-    A recording also contains its truth and its tables, which operators do not have.
+    A recording also contains its ground truth and its tables, which operators do not have.
     """
     path = PurePosixPath(name)
     if path.parts[0] in NOT_INPUT_FOLDERS:
@@ -200,9 +205,10 @@ def answer(name: str) -> str:
 
 
 def other(name: str) -> str:
-    """Return why files of this name state nothing about consumers; empty: they may.
+    """Return why files with this name state nothing about consumers, or an empty string if they
+    may.
 
-    Below ``clients/`` an application may choose any name for its log, so no name there marks
+    Below ``clients/`` an application may choose any name for its log, so no name there indicates
     another kind of log.
     """
     path = PurePosixPath(name.removesuffix(OLDER))
@@ -221,7 +227,7 @@ def other(name: str) -> str:
 
 @lru_cache(maxsize=65_536)
 def original_name(name: str) -> str:
-    """Return the path without the marks of a copy; folders of hosts may have any name.
+    """Return the path without the marks of a copy; host folders may have any name.
 
     >>> original_name("mqadmin/1795231735000-consumerProgress-g (1).txt")
     'mqadmin/1795231735000-consumerProgress-g.txt'
@@ -239,9 +245,9 @@ def _is_rocksdb(parts: tuple[str, ...]) -> bool:
 
 
 def identify(name: str, size: int = 0) -> CollectedFile | None:
-    """Return the file at this path of a collection, None if it is not part of the layout.
+    """Return the file at this path in a collection, or None if it is not part of the layout.
 
-    A copy counts as the file that it was copied from.
+    A copy counts as the file from which it was copied.
     """
     parts = PurePosixPath(original_name(name)).parts
     if name == "consumer_groups.jsonl":
@@ -313,7 +319,7 @@ def _proxy(name: str, parts: tuple[str, ...], size: int) -> CollectedFile | None
 
 
 ANSWER_SUFFIX = re.compile(r"\.(?:txt|json|log|out)$", re.IGNORECASE)
-"""The suffix of an answer's name; a Windows share may write it in capitals."""
+"""The suffix of an answer's name, which a Windows share may write in capitals."""
 
 
 def _admin(name: str, parts: tuple[str, ...], size: int) -> CollectedFile | None:
@@ -331,12 +337,12 @@ _ESCAPABLE = re.compile(r"[^0-9A-Za-z._-]")
 
 
 def with_broker_name(file: CollectedFile, brokers: AnyCollection[str]) -> CollectedFile:
-    """Return the file, the broker at the end of a dump's name as the cluster writes it.
+    """Return the file, with the broker at the end of a dump's name spelt as in the cluster.
 
-    Programs that copy files write other characters for @ and the like.
+    Programs that copy files replace @ and the like with other characters.
 
     Args:
-        file: of any kind.
+        file: a file of any kind.
         brokers: names of the known ones.
     """
     if file.kind != ADMIN or file.arguments[0] not in (MEMBERS, *STORE_COMMANDS):
@@ -370,10 +376,10 @@ def asked_at(file: CollectedFile, proxies: AnyCollection[str]) -> CollectedFile:
 
 
 def hosts_of_dumps(files: Iterable[CollectedFile], brokers: AnyCollection[str]) -> set[str]:
-    """Return the proxies that only the names of dumps show: hosts that are not brokers.
+    """Return the proxies shown only by the names of dumps: hosts that are not brokers.
 
-    clusterList has no group; a list of members is named after the group and the server asked.
-    A word counts if it follows several groups that brokers were also asked about.
+    clusterList has no group; a list of members is named after the group and the queried server. A
+    word counts if it follows several groups about which brokers were also queried.
 
     Args:
         files: files of any kind.
@@ -402,14 +408,15 @@ _BROKER_FIELD = re.compile(r'"brokerName" *: *"([^"\\]+)"|^brokerName *= *(\S+)\
 def brokers_of_dumps(
     files: Iterable[CollectedFile], known_brokers: AnyCollection[str], heads: Mapping[str, bytes]
 ) -> set[str]:
-    """Return brokers that the names of dumps may end in and that no folder or setting names.
+    """Return brokers with which the names of dumps may end and that no folder or setting names.
 
-    clusterList, topicRoute and getBrokerConfig name them. Where these are missing, a word that ends
-    lists of members of several groups, which other dumps name, is a broker.
+    clusterList, topicRoute and getBrokerConfig name them. Without these, a word is a broker if it
+    ends the names of member lists of several groups that other dumps name.
 
     Args:
         files: files of any kind.
-        known_brokers: names of brokers; where some are, a word that dumps do not list is no broker.
+        known_brokers: names of brokers; if there are any, a word that dumps do not list is not a
+            broker.
         heads: the first bytes of dumps of `NAMING_COMMANDS`, by name.
     """
     named: set[str] = set()
@@ -431,7 +438,7 @@ def brokers_of_dumps(
 
 
 def _of_one_group(file: CollectedFile) -> bool:
-    """Return True for a dump whose name ends in a group, whatever else is known."""
+    """Return True for a dump whose name ends with a group, whatever else is known."""
     return file.kind == ADMIN and file.arguments[0] in ("consumerStatus", "consumerProgress")
 
 
@@ -440,7 +447,9 @@ NAMED_COMMANDS = (MEMBERS, "consumerProgress", "consumerStatus", "topicRoute", "
 
 
 def known_groups(files: Iterable[CollectedFile], brokers: AnyCollection[str]) -> set[str]:
-    """Return the groups in the names of dumps that name only a group, or a group and a broker."""
+    """Return the groups in the names of dumps that contain only a group, or a group and a
+    broker.
+    """
     of_brokers = tuple(f"-{broker}" for broker in brokers)
     groups = set()
     for file in files:
@@ -457,7 +466,7 @@ EVERYTHING = ("", "all")
 
 
 def of_known_group(file: CollectedFile, groups: AnyCollection[str]) -> CollectedFile:
-    """Return the file with the group whose progress it shows, and % in a retry topic's name.
+    """Return the file with the group whose progress it shows and with % in a retry topic's name.
 
     Args:
         file: a file of any kind.
@@ -482,7 +491,8 @@ _FLAT_TOPIC = re.compile(r"_(RETRY|DLQ)_(.+)")
 
 
 def with_newest(files: list[CollectedFile]) -> list[CollectedFile]:
-    """Return the files, the newest store of each kind and broker marked; undated stores are newest.
+    """Return the files with the newest store of each kind and broker marked; undated stores are
+    newest.
 
     So is the newest output of each command that reads a store.
     """
@@ -523,7 +533,9 @@ def first_lines(file: CollectedFile, head: bytes) -> list[str]:
 
 
 def _unpacked(file: CollectedFile, head: bytes) -> bytes:
-    """Return the first bytes of a log, unpacked; none if it is not packed as its name states."""
+    """Return the first bytes of a log, decompressed; none if it is not compressed as its name
+    states.
+    """
     if not file.gzipped:
         return head
     try:
@@ -533,12 +545,12 @@ def _unpacked(file: CollectedFile, head: bytes) -> bytes:
 
 
 def head_of(file: CollectedFile, place: FolderToRead, size: int) -> bytes:
-    """Return the first bytes of a log, unpacked; empty if it cannot be read.
+    """Return the first bytes of a log, decompressed; empty if it cannot be read.
 
     Args:
         file: the log.
-        place: where it lies.
-        size: the maximum number.
+        place: its location.
+        size: the maximum number of bytes.
 
     Raises:
         OSError: the store failed.
@@ -552,14 +564,14 @@ def head_of(file: CollectedFile, place: FolderToRead, size: int) -> bytes:
 
 
 def with_wrapping(file: CollectedFile, head: bytes) -> CollectedFile:
-    """Return the log with the wrapping in which its lines were kept.
+    """Return the log with the wrapping in which its lines were stored.
 
     Args:
         file: the log.
         head: its first bytes, compressed if the file is.
 
     Raises:
-        Unreadable: its lines are of several containers.
+        Unreadable: its lines come from several containers.
     """
     encoding, of_client = encoding_of(_unpacked(file, head)), file.kind == CLIENT_LOG
     wrapping = wrapping_of(first_lines(file, head), client=of_client, encoding=encoding)
@@ -567,11 +579,11 @@ def with_wrapping(file: CollectedFile, head: bytes) -> CollectedFile:
 
 
 def first_time(file: CollectedFile, lines: Iterable[str]) -> str:
-    """Return the first time in a log, as RocketMQ writes it; empty if its first lines hold none.
+    """Return the first time in a log, as RocketMQ writes it; empty if its first lines contain none.
 
     Args:
         file: the log.
-        lines: its first ones.
+        lines: its first lines.
     """
     if file.wrapping:
         unwrapper = Unwrapper(file.wrapping, (), file.kind == CLIENT_LOG, lambda text: None)
@@ -582,12 +594,13 @@ def first_time(file: CollectedFile, lines: Iterable[str]) -> str:
 def with_turns(
     files: Iterable[CollectedFile], begins: Mapping[str, str]
 ) -> tuple[CollectedFile, ...]:
-    """Return the files, each log numbered by first time among the logs of its kind and place.
+    """Return the files, with each log numbered by first time among the logs of its kind and place.
 
-    Those that begin in one second are taken as RocketMQ numbers them: 1 is the last file rotated.
+    Logs that begin in the same second are ordered as RocketMQ numbers them: 1 is the last file
+    rotated.
 
     Args:
-        files: files of a collection.
+        files: the files of a collection.
         begins: `first_time` of each log, by name.
     """
     files = tuple(files)
@@ -602,7 +615,7 @@ def with_turns(
 
 
 def _index(name: str) -> int:
-    """Return the number that a rotation gave the file; 0 of the file that is written to.
+    """Return the number that rotation gave the file; 0 for the file being written.
 
     >>> _index("broker.12.log.gz"), _index("rocketmq_client.log.3"), _index("broker.log")
     (12, 3, 0)
@@ -613,10 +626,12 @@ def _index(name: str) -> int:
 
 UNKNOWN_FILE, COPY_DIFFERS = "UNKNOWN_FILE", "COPY_DIFFERS"
 DOCUMENT_LIMIT = 64 * 1024**2
-"""Maximum bytes of a store or dump; the largest real ones, with 100,000 topics, have some 30 MB."""
+"""Maximum size of a store or dump in bytes; the largest real ones, with 100,000 topics, have some
+30 MB.
+"""
 INCOMPLETE_COPY = "INCOMPLETE_COPY"
 SNIFFED = 64 * 1024
-"""The number of bytes that identify a file (for a compressed log, unpacked bytes)."""
+"""The number of bytes that identify a file (for a compressed log, decompressed bytes)."""
 _TEXT_SNIFFED = 4096
 """The number of bytes checked to see whether a file is text; after a crash, a log may end in NULs.
 """
@@ -624,7 +639,7 @@ _TEXT_SNIFFED = 4096
 
 @dataclass(frozen=True)
 class Collection:
-    """The files to read, sorted by name, and those refused before reading."""
+    """The files to read, sorted by name, and those refused before being read."""
 
     root: FolderToRead
     settings: CollectionSettings
@@ -634,13 +649,13 @@ class Collection:
     dumped_brokers: tuple[str, ...] = ()
     """Brokers that dumps name in their contents."""
     other_names: tuple[OtherName, ...] = ()
-    """Groups whose logs are read under their name in dumps."""
+    """Groups whose logs are read under the name that dumps use."""
     begins: Mapping[str, str] = field(default_factory=dict)
     """A log's first time (`first_time`)."""
 
     @cached_property
     def own_files(self) -> tuple[CollectedFile, ...]:
-        """Return the folder's own files, without those of an earlier run."""
+        """Return the folder's own files, without those from an earlier run."""
         return tuple(file for file in self.files if not file.earlier)
 
     @cached_property
@@ -651,18 +666,20 @@ class Collection:
 
     @cached_property
     def brokers(self) -> tuple[str, ...]:
-        """Return the names that dumps may use for a broker: names of folders, of the brokers
-        expected, and of those that dumps list.
+        """Return the names that dumps may use for a broker: those of folders, of expected brokers,
+        and of brokers that dumps list.
         """
         names = {*self.broker_folders, *self.settings.brokers, *self.dumped_brokers}
         return tuple(sorted(names))
 
     def path_of(self, file: CollectedFile) -> FolderToRead:
-        """Return where the file lies."""
+        """Return the file's location."""
         return self.root / file.name
 
     def refuse_without_state(self) -> None:
-        """Raise `InputRefused` if the collection's logs lack what an earlier run has read."""
+        """Raise `InputRefused` if the collection's logs lack content that an earlier run has
+        read.
+        """
         if self.settings.continued:
             raise InputRefused(
                 f"--collection {self.root}: its logs begin where those of an earlier run ended; "
@@ -673,20 +690,20 @@ class Collection:
 def open_collection(folder: Location | FolderToRead) -> Collection:
     """List a collection; reads ``collection.toml`` and the first bytes of each file.
 
-    Without ``collection.toml``, the cluster has the name that clusterList, topicRoute and
-    getBrokerConfig agree on.
+    Without ``collection.toml``, the cluster has the name on which clusterList, topicRoute and
+    getBrokerConfig agree.
 
     Symbolic links that lead out of the folder, special files, unreadable files, binaries and files
     above the limits are refused by name; all others are read.
 
     Args:
-        folder: A path, another place that this process reaches, or a folder that Spark reaches.
+        folder: A path, another place that this process can reach, or a folder that Spark can reach.
 
     Raises:
         InputRefused: the folder does not exist, ``collection.toml`` is invalid, the cluster has no
             name, or there is nothing to read.
         StoreFailed: the store denies, throttles or does not answer.
-        UsageError: the place is not reached without Spark.
+        UsageError: the place cannot be reached without Spark.
     """
     place = place_of(folder) if isinstance(folder, str | PathLike) else folder
     shown = without_user(fspath(folder) if isinstance(folder, str | PathLike) else folder.url)
@@ -756,7 +773,7 @@ def _order(name: str) -> tuple[str, int, str]:
 
 
 def _settings_of_dumps(root: FolderToRead, heads: Mapping[str, bytes]) -> CollectionSettings:
-    """Return settings that name the only cluster that dumps of `NAMING_COMMANDS` show.
+    """Return settings that name the only cluster shown by dumps of `NAMING_COMMANDS`.
 
     Raises:
         InputRefused: they show no cluster, or several.
@@ -782,7 +799,7 @@ def _settings_of_dumps(root: FolderToRead, heads: Mapping[str, bytes]) -> Collec
 
 
 def _names_nothing(file: CollectedFile, brokers: AnyCollection[str]) -> bool:
-    """Return the refusal of a dump whose name does not end in what it was asked for."""
+    """Return the refusal of a dump whose name does not end with what was queried."""
     if file.kind != ADMIN or file.arguments[0] not in NAMED_COMMANDS:
         return False
     argument = file.arguments[1]
@@ -822,8 +839,8 @@ class _Listing(ABC):
     """The content of a collection, file by file.
 
     Attributes:
-        root: where it lies.
-        files: files to read.
+        root: its location.
+        files: the files to read.
         refused: files that cannot be read or do not belong to the layout.
         unused: files that add nothing.
         begins: the first time of each log.
@@ -840,7 +857,7 @@ class _Listing(ABC):
 
     @abstractmethod
     def _first_bytes(self, name: str) -> "tuple[int, bytes] | Unread | UnusedFile":
-        """Return the size of a file and its first bytes, or why it is not read."""
+        """Return a file's size and first bytes, or why it is not read."""
 
     @abstractmethod
     def _note_read(self) -> None:
@@ -851,7 +868,8 @@ class _Listing(ABC):
         """Return True if two files have the same bytes; raise `OSError` if one is unreadable."""
 
     def is_copy(self, name: str) -> bool:
-        """Return True, and record it, if the file is a copy of an earlier file: it is not read.
+        """Return True, and record it, if the file is a copy of an earlier file and is therefore not
+        read.
 
         A copy of a log that differs is another part of the log.
         """
@@ -875,7 +893,7 @@ class _Listing(ABC):
         return True
 
     def add(self, name: str, settings: CollectionSettings) -> None:
-        """Add one file to those to read, to those refused or to those that add nothing."""
+        """Add a file to those to read, those refused or those that add nothing."""
         entry = self._identified(name)
         if isinstance(entry, CollectedFile) and _lacks_zone(entry, settings):
             why = (
@@ -919,7 +937,7 @@ class _Listing(ABC):
 
 @dataclass
 class _LocalListing(_Listing):
-    """Of a folder of this machine, which may have links and special files."""
+    """The content of a folder on this machine, which may have links and special files."""
 
     _seen: set[Path] = field(default_factory=set)
     _real: Path = Path()
@@ -956,17 +974,17 @@ class _LocalListing(_Listing):
 
 
 _REQUESTS = 16
-"""The number of a store's files requested at once: each costs two round trips."""
+"""The number of a store's files requested at once; each costs two round trips."""
 _AHEAD = 256
 """The number of files whose first bytes are cached: 16 MB."""
 
 
 @dataclass
 class _StoreListing(_Listing):
-    """Of a store, whose folder may have thousands of files.
+    """The content of a folder in a store, which may have thousands of files.
 
     Attributes:
-        sizes: bytes of each file.
+        sizes: the size of each file in bytes.
     """
 
     sizes: Mapping[str, int] = field(default_factory=dict)
@@ -974,11 +992,11 @@ class _StoreListing(_Listing):
 
     @cached_property
     def _to_read(self) -> Iterator[str]:
-        """Return the names of the files that count, in the order in which they are asked for."""
+        """Return the names of the files that count, in the order in which they are requested."""
         return iter(sorted((n for n in self.sizes if _by_name(n) is None), key=_order))
 
     def _read_ahead(self, name: str) -> None:
-        """Read the first bytes of a file and of those that are asked for after it."""
+        """Read the first bytes of a file and of those requested after it."""
         names = list(islice(dropwhile(lambda each: each != name, self._to_read), _AHEAD))
         with ThreadPoolExecutor(_REQUESTS) as pool:
             self._heads = dict(zip(names, pool.map(self._head, names), strict=True))
@@ -1017,7 +1035,9 @@ _COMPARED = 1 << 20
 
 
 def _by_name(name: str) -> Unread | UnusedFile | None:
-    """Return the refusal of a file that its name keeps from being opened; None: it may be."""
+    """Return the refusal of a file that must not be opened because of its name; None if it may
+    be.
+    """
     if why := answer(name):
         return UnusedFile(name, why)
     if name.endswith(PART):
@@ -1031,9 +1051,9 @@ _CLIENT_WORDS = tuple(word for word in CLIENT_WORDS if len(word) > len("Group: "
 
 
 def _client_of(name: str, size: int, head: bytes) -> CollectedFile | None:
-    """Return the log of a client under another name, an application's own, by its content.
+    """Return a client's log that has an application's own file name, judging by its content.
 
-    Return True if a line in its first bytes has the words of a template.
+    The result is True if a line in its first bytes has the words of a template.
     """
     parts = PurePosixPath(name).parts
     if len(parts) < 3 or parts[0] != "clients":
@@ -1048,7 +1068,7 @@ def _client_of(name: str, size: int, head: bytes) -> CollectedFile | None:
 
 
 def _unwrapped(file: CollectedFile, head: bytes) -> Iterator[str]:
-    """Yield the first lines of a client's log without the form that a container keeps them in."""
+    """Yield the first lines of a client's log without the form in which a container stores them."""
     try:
         wrapping = with_wrapping(file, head).wrapping
         unwrapper = Unwrapper(wrapping, CLIENT_WORDS, client=True, to_server=lambda text: None)
@@ -1059,7 +1079,9 @@ def _unwrapped(file: CollectedFile, head: bytes) -> Iterator[str]:
 
 
 def refusal_of_content(file: CollectedFile, head: bytes) -> Unread | None:
-    """Return why the file is not read, by its first bytes: it is no text, or too large."""
+    """Return why the file is not read, judging by its first bytes: it is not text, or it is too
+    large.
+    """
     if file.gzipped:
         if not head.startswith(b"\x1f\x8b"):
             return _refuse(file.name, "WRONG_FILE", "is named .gz and is not compressed by gzip")
@@ -1074,9 +1096,7 @@ def refusal_of_content(file: CollectedFile, head: bytes) -> Unread | None:
 
 
 def _is_binary(file: CollectedFile, head: bytes) -> bool:
-    """Return True unless the bytes are text; a log may contain blocks of zeros that a crash
-    left.
-    """
+    """Return True unless the bytes are text; a log may contain blocks of zeros left by a crash."""
     if head.startswith(b"\x1f\x8b"):
         return True
     begin = head[:_TEXT_SNIFFED]
@@ -1107,7 +1127,7 @@ _COMMANDS = (*NAMED_COMMANDS, CLUSTER_LIST, "topicList", "getBrokerConfig", EXPO
 
 
 def undated(name: str) -> str:
-    """Return the command of an answer whose name lacks its time; empty for any other file.
+    """Return the command of an answer whose name lacks the time; empty for any other file.
 
     >>> undated("mqadmin/consumerProgress-g.txt"), undated("mqadmin/topicRoutes.txt")
     ('consumerProgress', '')

@@ -54,10 +54,10 @@ class ContinuedLog:
     """A table of ``[[continued]]``, which the collector writes: a log without its beginning.
 
     Attributes:
-        log: its path in the collection.
+        log: the log's path in the collection.
         head: SHA-256 of its first unpacked bytes, from the earlier run.
-        begins_at: number of bytes that the earlier run read.
-        size: its bytes on its machine.
+        begins_at: the number of bytes that the earlier run read.
+        size: its size in bytes on its machine.
     """
 
     log: str
@@ -68,20 +68,20 @@ class ContinuedLog:
 
 @dataclass(frozen=True)
 class CollectionSettings:
-    """Cluster name, zones of files with local time, and who should be there.
+    """The cluster's name, zones of files with local time, and the expected servers.
 
     Attributes:
-        cluster: name of the cluster; every row gets it.
-        admin_time_zone: zone of the machine that ran mqadmin; None: not stated.
-        time_zones: zone per pattern of a file's path in the collection; the first that fits holds.
-        brokers: names of the brokers expected.
-        name_servers: names of the name servers expected.
-        proxies: names of the proxies expected.
-        clients: by pattern of client ids intervals of theirs, named as columns; the first that
-            fits holds. waitInterval and minInterval are in no file of RocketMQ.
-        failed: failed copies and queries of the collector.
-        redacted: names took the place of names, in the same order.
-        continues: the run from whose end logs were copied; empty: none.
+        cluster: the cluster's name, which every row has.
+        admin_time_zone: the zone of the machine that ran mqadmin; None if not stated.
+        time_zones: the zone by pattern for file paths in the collection; the first match counts.
+        brokers: names of the expected brokers.
+        name_servers: names of the expected name servers.
+        proxies: names of the expected proxies.
+        clients: by client id pattern, intervals named like columns; the first match counts.
+            waitInterval and minInterval are in none of RocketMQ's files.
+        failed: copies and queries of the collector that failed.
+        redacted: whether names were replaced by others in the same order.
+        continues: the run from whose end logs were copied; empty if there is none.
         continued: these logs.
     """
 
@@ -98,7 +98,9 @@ class CollectionSettings:
     continued: tuple[ContinuedLog, ...] = ()
 
     def zone_of(self, name: str) -> str | None:
-        """Return the zone of a file by its path in the collection; None if no pattern fits."""
+        """Return the zone of a file by its path in the collection, or None if no pattern
+        matches.
+        """
         return next((z for p, z in self.time_zones.items() if fnmatchcase(name, p)), None)
 
 
@@ -106,10 +108,10 @@ def read_settings(folder: Path | FolderToRead) -> CollectionSettings:
     """Return the settings of a collection.
 
     Args:
-        folder: A local path; a place in a store.
+        folder: A local path or a place in a store.
 
     Raises:
-        InputRefused: the file is missing or wrong; every mistake is named.
+        InputRefused: the file is missing or invalid; every mistake is named.
         OSError: the store failed.
     """
     settings = settings_if_written(folder)
@@ -127,10 +129,10 @@ def no_settings(folder: Path | FolderToRead) -> InputRefused:
 
 
 def settings_if_written(folder: Path | FolderToRead) -> CollectionSettings | None:
-    """Return the settings of a collection; None if it has no ``collection.toml``.
+    """Return the settings of a collection, or None if it has no ``collection.toml``.
 
     Raises:
-        InputRefused: the file is wrong; every mistake is named.
+        InputRefused: the file is invalid; every mistake is named.
         OSError: the store failed.
     """
     path = folder / SETTINGS_NAME

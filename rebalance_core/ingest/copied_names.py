@@ -1,4 +1,6 @@
-"""Names that a file got on its way into a collection: second downloads, backups, escaped ids."""
+"""Names that files receive on their way into a collection: second downloads, backups, escaped
+ids.
+"""
 
 import re
 from urllib.parse import unquote
@@ -20,7 +22,7 @@ _EXTENSION = re.compile(r"(?:\.(?:txt|json|jsonl|log|out|gz))+$", re.IGNORECASE)
 
 
 def original_part(part: str) -> str:
-    """Return the name of a file or folder without the marks of its being a copy.
+    """Return the name of a file or folder without the marks of a copy.
 
     >>> original_part("1795-consumerProgress-g (1).txt"), original_part("Copy of g.txt.bak")
     ('1795-consumerProgress-g.txt', 'g.txt')
@@ -38,7 +40,7 @@ def original_part(part: str) -> str:
 
 
 _ESCAPED = re.compile(r"[^%@#]*(?:%[0-9A-Fa-f]{2}[^%@#]*)+")
-"""The whole name is escaped; ``%RETRY%g`` is not, nor is an id that still has its @."""
+"""A name that is escaped as a whole; ``%RETRY%g`` is not, nor is an id that still has its @."""
 _ADDRESS = r"\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}"
 _FLAT_ID = re.compile(rf"(?P<ip>{_ADDRESS})[_-](?P<instance>.+)")
 _FLAT_INSTANCE = re.compile(r"(\d{1,10})[_-](\d{9,20})(?:[_@-](.+))?")
@@ -46,7 +48,7 @@ _FLAT_STREAM = re.compile(r"[_-](?=STREAM$)")
 
 
 def unescaped(text: str) -> str:
-    """Return a group, topic or client id from a name in which a program escaped it as in a URL.
+    """Return a group, topic or client id from a name in which it is URL-escaped.
 
     >>> unescaped("%25RETRY%25g"), unescaped("10.0.0.1%407%2312"), unescaped("%RETRY%abc")
     ('%RETRY%g', '10.0.0.1@7#12', '%RETRY%abc')

@@ -1,4 +1,4 @@
-"""Rows of ``coverage``: which stretch of time the files of each host cover."""
+"""Rows of ``coverage``: the stretches of time that each host's files cover."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ _ROLES: dict[str, Role] = {
     "clients": "CLIENT",
 }
 START_MS = 10_000
-"""The time around its start in which a broker prints its settings and what it loads."""
+"""The time around its start during which a broker prints its settings and what it loads."""
 
 # Pauses: times in which a process wrote no lines although it usually writes continuously.
 #
-# A broker that runs registers at its name servers every 30 s, and logs it; a client commits every 5
-# s; a name server looks for dead brokers every 5 s (5.x). A log without some of its templates has
+# A running broker registers with its name servers every 30 s and logs it; a client commits every 5
+# s; a name server scans for dead brokers every 5 s (5.x). A log without some of its templates has
 # pauses everywhere, which prove nothing.
 STEP_MS = 10 * SECOND_MS
 PAUSE_MS = 90 * SECOND_MS
@@ -67,7 +67,7 @@ NAME_SERVER_PAUSE_MS = 30 * SECOND_MS
 STEADY_STEPS = 5
 USUAL_TIMES = 3.5
 EXPIRY_MS = CHANNEL_EXPIRY_MS + CHANNEL_SCAN_MS
-"""A pause counts as a gap if it is this many times as long as usual in its log."""
+"""A pause counts as a gap if it is this many times as long as is usual in its log."""
 
 
 @dataclass(frozen=True)
@@ -84,12 +84,13 @@ def coverage_rows(
     context: ClusterContext,
     clocks: ClockShifts,
 ) -> list[CoverageBegun]:
-    """Return the rows, without the cluster: a stretch per log, each moment of stores and dumps.
+    """Return the rows, without the cluster: a stretch for each log, and each moment of stores and
+    dumps.
 
     Args:
         collection: the files.
-        stats: how each was understood, its times corrected.
-        assumed: the zone of files that ``collection.toml`` names none for.
+        stats: how each was understood, with its times corrected.
+        assumed: the zone of files without one in ``collection.toml``.
         context: the cluster's context.
         clocks: how far each host's clock is behind.
     """
@@ -151,7 +152,7 @@ def _by_clock(
 
 
 def _note_naming(row: CoverageBegun, copied: ClockOff | None) -> None:
-    """Note the clock that names stores or dumps, where it is off."""
+    """Record the clock that names stores or dumps, if it is off."""
     if copied is not None and copied.error_ms is None:
         _add_note(row, CLOCK_UNSURE if copied.compared else NAME_ALONE)
     elif copied is not None:
@@ -216,7 +217,7 @@ def _of_documents(
     collection: Collection,
     assumed: Assumptions,
 ) -> Iterator[CoverageBegun]:
-    """Yield stores and dumps: each covers its moment, if it is whole."""
+    """Yield stores and dumps, each of which covers its moment if it is complete."""
     zone = collection.settings.admin_time_zone or assumed.time_zone
     for file in files:
         file_stats = counted[file.name]
@@ -238,7 +239,7 @@ def _of_log(
     assumed: Assumptions,
     context: ClusterContext,
 ) -> Iterator[CoverageBegun]:
-    """Yield a log in all its files: from its first to its last line, less its pauses."""
+    """Yield a log with all its files, from its first to its last line, except for its pauses."""
     settled = {file.name: _zone(file, counted[file.name], collection, assumed) for file in files}
     spans = {
         name: span
@@ -279,7 +280,7 @@ def _zone(
 def span_of_heads(
     file: CollectedFile, stats: FileStats, collection: Collection, assumed: Assumptions
 ) -> tuple[int, int] | None:
-    """Return the times of a log's first and last line with a head; None: it has none."""
+    """Return the times of a log's first and last lines with a head, or None if it has none."""
     return _span(stats, _zone(file, stats, collection, assumed)[1])
 
 
@@ -333,7 +334,7 @@ def _stretches(
 
 
 def _silence(steps: list[int], begin: int, end: int, least_ms: int) -> Iterator[tuple[int, int]]:
-    """Yield the time from the last routine line to the end of the log, if it is too long; for a log
+    """Yield the time from the last routine line to the end of the log if it is too long; for a log
     without such a line, yield the whole time.
     """
     last = steps[-1] + STEP_MS if steps else begin + 1
@@ -346,8 +347,7 @@ def was_away(
 ) -> bool:
     """Return True if a process that was away or frozen had nothing to write during that time.
 
-    An end is known only after the time-out of a connection, while a starting process writes at
-    once.
+    An end is known only after a connection's timeout, whereas a starting process writes at once.
     """
     came = [ms for ms in starts if low <= ms <= high + START_MS]
     went = [ms for ms in ends if low <= ms <= high + START_MS]
@@ -357,7 +357,7 @@ def was_away(
 
 
 def _steps(stats: FileStats, zone: tzinfo) -> Iterator[int]:
-    """Yield the steps in which a log has a line, epoch ms of their beginnings."""
+    """Yield the steps in which a log has a line, as the epoch ms of their beginnings."""
     clock = Clock(zone)
     for step in sorted(stats.steps):
         at_ms = clock.second_ms(f"{step}0") if len(step) == STEP_CHARACTERS else None
@@ -370,9 +370,9 @@ def _gaps(steps: list[int]) -> list[int]:
 
 
 def _usual(gaps: list[int]) -> int:
-    """Return how long at most the next step usually takes; 0 of a gap that is unknown.
+    """Return the usual maximum time until the next step, or 0 if it is unknown.
 
-    The longest gap is usual only where there are fewer than STEADY_STEPS.
+    The longest gap is taken as usual only if there are fewer than STEADY_STEPS.
     """
     if len(gaps) < STEADY_STEPS:
         return max(gaps, default=0)
@@ -380,7 +380,7 @@ def _usual(gaps: list[int]) -> int:
 
 
 def _pauses(steps: list[int], least_ms: int = PAUSE_MS) -> Iterator[tuple[int, int]]:
-    """Yield the ends of each pause that shows something.
+    """Yield the ends of each significant pause.
 
     >>> steady = [10_000 * step for step in (*range(20), *range(60, 80))]
     >>> list(_pauses(steady)), list(_pauses([0, 10_000, 20_000, 30_000, 40_000, 400_000]))
