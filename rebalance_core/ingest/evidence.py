@@ -1,4 +1,4 @@
-"""Output of mqadmin as a whole: its arguments, its number of rows, its failures."""
+"""An output of mqadmin as a whole: its arguments, its number of rows and its failures."""
 
 from __future__ import annotations
 
@@ -94,9 +94,9 @@ def dump_fact(
 def asked(
     argument: str, subscriptions: Iterable[tuple[str, str]], brokers: Collection[str]
 ) -> tuple[str, str]:
-    """Return group and broker of ``<group>-<broker>``; no broker if no known broker ends it.
+    """Return the group and broker in ``<group>-<broker>``; no broker if it ends with no known one.
 
-    The group of a broker whose group is unknown shows by its retry topic among the subscriptions.
+    If the group is unknown, its retry topic among the subscriptions shows it.
     """
     ends = [broker for broker in brokers if argument.endswith("-" + broker)]
     broker = max(ends, key=len, default="")
@@ -118,12 +118,12 @@ def _subscriptions(results: Iterable[Fact | Unread]) -> list[tuple[str, str]]:
 
 
 def group_of_rows(argument: str, with_clients: bool, topic: str) -> str:
-    """Return the group of ``consumerProgress-<group>``, ``-s-<group>`` or ``-t-<topic>-<group>``.
+    """Return the group in ``consumerProgress-<group>``, ``-s-<group>`` or ``-t-<topic>-<group>``.
 
     Args:
         argument: the part of the file's name after the command.
-        with_clients: run with ``-s true``.
-        topic: the topic of the rows.
+        with_clients: whether it was run with ``-s true``.
+        topic: the topic in the rows.
     """
     return (argument.removeprefix("s-") if with_clients else argument).removeprefix(f"t-{topic}-")
 
@@ -139,7 +139,7 @@ def _group_of_progress(argument: str, results: Collection[Fact | Unread]) -> str
 
 
 def _error(results: Collection[Fact | Unread]) -> str:
-    """Return the class, code and message of the failure, empty if none was printed."""
+    """Return the class, code and message of the failure, or empty values if none was printed."""
     for fact in answers(results):
         if fact.kind == "admin_error":
             code = fact.values["code"]
@@ -148,9 +148,9 @@ def _error(results: Collection[Fact | Unread]) -> str:
     return ""
 
 
-# The subject of a fact: one group, one topic, the cluster, or a commit.
+# The subject of a fact: a group, a topic, the cluster or a commit.
 #
-# All evidence about one subject is combined in one place; pieces are plain values, so that they can
+# All evidence about a subject is combined in one place; pieces are plain values, so that they can
 # be sent between machines.
 PERM_INHERIT = 1
 """PermName.PERM_INHERIT."""
@@ -170,7 +170,7 @@ _STORES = {
     "revive_metrics": (CLUSTER, ""),
     "pop_counts": (GROUP, "consumer_group"),
 }
-"""Facts from stores: what combines them, and the field that names the group or topic."""
+"""Facts from stores: the part that combines them, and the field that names the group or topic."""
 _FACTS_ONLY = ("subscription_group", "order_info", "pop_counts", "dump")
 """Facts from stores and dumps that are used only for `observed_facts`."""
 _REPEATED = ("route_broker", "broker_local", "broker_topic", "proxy_local", "lite_topic")
@@ -178,12 +178,13 @@ _REPEATED = ("route_broker", "broker_local", "broker_topic", "proxy_local", "lit
 place.
 """
 GROUP_CONNECTED = "group_connected"
-"""Evidence of a retry topic: a broker registered a member of the group, and creates the topic with
-that heartbeat unless it exists."""
+"""Evidence of a retry topic: a broker registered a member of the group, and with that heartbeat
+creates the topic unless it exists.
+"""
 
 
 def thinning_of(part: str) -> dict[str, Thinning]:
-    """Return how evidence of a part that repeats is thinned, by its kind."""
+    """Return how repeated evidence of a part is thinned, by its kind."""
     of_logs = {
         fact.kind: fact.thinning
         for fact in LOG_FACTS.values()
@@ -199,7 +200,7 @@ def is_fact_only(kind: str) -> bool:
 
 
 def _address(kind: str) -> tuple[str, str]:
-    """Return the part that a kind of fact belongs to, and the field with its group or topic."""
+    """Return the part to which a kind of fact belongs, and the field with its group or topic."""
     if kind in LOG_FACTS:
         return LOG_FACTS[kind].part, LOG_FACTS[kind].key
     return _STORES.get(kind, ("", ""))
@@ -207,19 +208,19 @@ def _address(kind: str) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class Shown:
-    """What the logged connections also show, each fact once.
+    """Facts that the logged connections also show, each of them once.
 
-    Most lines would only repeat it; as in `Thinning`, a later statement counts only if its time is
-    earlier.
+    Most lines would only repeat them; as in `Thinning`, a later statement counts only if its time
+    is earlier.
 
     Attributes:
-        first_ms: the earliest time of each, by kind and subject.
+        first_ms: the earliest time of each fact, by kind and subject.
     """
 
     first_ms: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def is_new(self, kind: str, about: str, at_ms: int | None) -> bool:
-        """Return True if no earlier line shows the same at that time or before; note it."""
+        """Return True, and record it, if no earlier line shows the same at that time or before."""
         first_ms = self.first_ms.get((kind, about))
         if first_ms is not None and first_ms <= (at_ms or 0):
             return False
@@ -236,8 +237,8 @@ def evidence_of(
         file: the file that states it.
         fact: the fact.
         position: its place in the file.
-        brokers: known names; they end the names of ``consumerConnection`` dumps.
-        shown: by the facts of the file before.
+        brokers: known broker names, with which the names of ``consumerConnection`` dumps end.
+        shown: the facts shown by earlier facts of the file.
     """
     if file.kind == collection.ADMIN:
         at_ms = file.written_ms if fact.at_ms is None else fact.at_ms
@@ -320,7 +321,7 @@ def is_lite(piece: Evidence) -> bool:
 
 
 def changes_queues(piece: Evidence) -> bool:
-    """Return True for a line of a broker's log since which members divide other queues.
+    """Return True for a line in a broker's log that changes the queues which members allocate.
 
     A retry topic begins with its group, and each member reads it.
     """
@@ -332,7 +333,7 @@ def changes_queues(piece: Evidence) -> bool:
 
 
 def _readable(values: TopicCreatedValues | TopicUpdatedValues) -> int:
-    """Return the number of queues that a topic's setup lets members read."""
+    """Return the number of queues that members may read under a topic's setup."""
     return values["read"] if values["perm"] & PERM_READ else 0
 
 
@@ -346,7 +347,9 @@ def _beats(piece: Evidence) -> bool:
 
 
 def _of_retry_topic(piece: Evidence) -> Evidence:
-    """Return the evidence that a group's connection gives about its retry topic at that broker."""
+    """Return the evidence about a group's retry topic at a broker, given by its connection
+    there.
+    """
     return Evidence(
         TOPIC,
         retry_topic(piece.key),
@@ -360,10 +363,10 @@ def _of_retry_topic(piece: Evidence) -> Evidence:
 
 
 def _of_folder(piece: Evidence, shown: Shown) -> Iterator[Evidence]:
-    """Yield the evidence about the broker of a file that its connections or topics give.
+    """Yield the evidence that connections or topics give about the broker of a file.
 
-    The end of each connection at the broker is its own address. A broker has a topic of its own
-    name, made with one queue and inheritable (``TopicConfigManager``).
+    The broker's end of each connection is its own address. A broker has a topic with its own name,
+    created inheritable with one queue (``TopicConfigManager``).
     """
     local = piece.values.get("local")
     if local:
@@ -404,7 +407,7 @@ def _of_progress(
 
 
 def _of_dump(file: CollectedFile, piece: Evidence, brokers: Collection[str]) -> Iterator[Evidence]:
-    """Yield the group or topic that a dump was asked for, by its file's name."""
+    """Yield the group or topic for which a dump was requested, from its file's name."""
     command, argument = file.arguments[:2]
     if command == "consumerConnection":
         group, broker = argument, file.place
@@ -451,8 +454,8 @@ def _of_refusal(values: NoMembersValues) -> list[tuple[str, str]]:
 def _of_store_command(
     file: CollectedFile, piece: Evidence, brokers: Collection[str]
 ) -> Iterator[Evidence]:
-    """Yield an export that brokers were asked for, or the contents that local mode read in a
-    broker's store.
+    """Yield an export requested from brokers, or the contents that local mode read from a broker's
+    store.
     """
     _, broker = asked("-" + file.arguments[1], (), brokers)
     part, name = _STORES.get(piece.kind, ("", ""))
@@ -469,8 +472,8 @@ def _of_store_command(
 def of_document(
     file: CollectedFile, results: Collection[Fact | Unread], brokers: Collection[str]
 ) -> Iterator[Evidence]:
-    """Yield the evidence that a document as a whole gives: that it was collected, and how much
-    it held.
+    """Yield the evidence from a document as a whole: that it was collected, and how much it
+    contained.
     """
     if file.kind == collection.ADMIN:
         dump = dump_fact(file, results, brokers)
@@ -484,7 +487,7 @@ def of_document(
             yield replace(configs, kind="exported_group_configs")
     elif file.kind == collection.GROUPS and file.newest:
         if results and not any(isinstance(piece, Stated) for piece in results):
-            return  # it is not such a store, or only part of it
+            return  # it is not such a store, or only part of one
         yield _group_configs(file, results, file.place)
         return
     elif file.kind == collection.MODES:
@@ -499,7 +502,7 @@ def of_document(
 
 
 def _group_configs(file: CollectedFile, results: Collection[Fact | Unread], place: str) -> Evidence:
-    """State how many groups of a broker's store were read, and how many entries were refused."""
+    """State the number of groups read from a broker's store and the number of refused entries."""
     kinds = [piece.kind for piece in results if isinstance(piece, Stated)]
     groups = sum(kind in ("subscription_group", "exported_subscription_group") for kind in kinds)
     count = {"groups": groups, "rejected": len(results) - len(kinds)}

@@ -100,7 +100,7 @@ class Repeats:
 
         Args:
             piece: Any.
-            fields: Its fields as one text.
+            fields: Its fields as one string.
         """
         thinning = self._thinning.get(piece.part, {}).get(piece.kind)
         if thinning is None:
@@ -185,7 +185,7 @@ def _pieces(batch: pa.RecordBatch, same: OneOfEach) -> Iterator[Evidence]:
         batch[name].to_pylist() for name in EVIDENCE_SCHEMA.names
     )
     part, key, kind, at_ms, place = map(same.values, (part, key, kind, at_ms, place))
-    # in one document, so that all rows share the field names
+    # as a single document, so that all rows share the field names
     values = map(same.fields, json.loads(f"[{','.join(fields)}]"))
     return map(Evidence, part, key, kind, at_ms, place, position, source, values)
 

@@ -14,10 +14,10 @@ class Stated(Generic[Kind, Values]):
     """A statement from one file, before statements from several files are combined into an event.
 
     Attributes:
-        kind: for a log line one of `contracts.log_facts.LOG_FACTS`, for a document one of its
-            parser's facts.
-        at_ms: its time, epoch milliseconds UTC; None: the time at which the file was written.
-        values: the fields of the kind.
+        kind: one of `contracts.log_facts.LOG_FACTS` for a log line, one of its parser's facts for a
+            document.
+        at_ms: its time, epoch milliseconds UTC; None for the time at which the file was written.
+        values: the fields of its kind.
         source: ``file:line``, or ``file`` for a document.
     """
 
@@ -43,7 +43,8 @@ class Unread:
         raw: its text, at most `RAW_LIMIT` characters.
         code: one of this module's codes.
         message: the problem, the value, and what is valid.
-        earlier: it is about the line that began the statement which ends with the line just read.
+        earlier: whether it concerns the line that began the statement ending with the line just
+            read.
     """
 
     source: str
@@ -54,7 +55,7 @@ class Unread:
 
 
 def file_of(source: str) -> str:
-    """Return the file of a ``file:line``. Its name may hold colons, as a client id of IPv6 does.
+    """Return the file in a ``file:line``. Its name may contain colons, as in an IPv6 client id.
 
     >>> file_of("mqadmin/1-consumerStatus-g/[::1]@1#2.txt:33"), file_of("[::1]@1#2.txt")
     ('mqadmin/1-consumerStatus-g/[::1]@1#2.txt', '[::1]@1#2.txt')
@@ -64,7 +65,7 @@ def file_of(source: str) -> str:
 
 
 UNPARSABLE_LINE = "UNPARSABLE_LINE"
-"""A line that stands where a row should be but is not a row."""
+"""A line that is where a row should be but is not a row."""
 STRAY_LINE = "STRAY_LINE"
 """A line before the first or after the last table of an output."""
 UNPARSABLE_DOCUMENT = "UNPARSABLE_DOCUMENT"
@@ -76,7 +77,7 @@ BAD_TIME = "BAD_TIME"
 BAD_ENTRY = "BAD_ENTRY"
 """An entry of a document lacks a field, or has the wrong type of value."""
 WRONG_FILE = "WRONG_FILE"
-"""The text is readable, but is a different file than this parser reads."""
+"""The text is readable, but it is not the kind of file that this parser reads."""
 UNKNOWN_COMMAND = "UNKNOWN_COMMAND"
 """The file is the output of a command that ingest does not read."""
 OTHER_BROKER = "OTHER_BROKER"
@@ -86,11 +87,11 @@ OTHER_CLUSTER = "OTHER_CLUSTER"
 OTHER_SUBJECT = "OTHER_SUBJECT"
 """The answer is about another group or client than its name states."""
 SEVERAL_BROKERS = "SEVERAL_BROKERS"
-"""The log contains those of several brokers."""
+"""The log contains the logs of several brokers."""
 OLD_ANSWER = "OLD_ANSWER"
 """The answer is older than its name states."""
 SET_APART = frozenset({OTHER_BROKER, OTHER_CLUSTER, OTHER_SUBJECT, SEVERAL_BROKERS, OLD_ANSWER})
-"""The codes of whole files that ingest reads and sets aside before it dates anything."""
+"""The codes of whole files that ingest reads and sets aside before it dates any evidence."""
 
 CUT_OFF = "is cut off: it ends "
 """The beginning of the message that refuses a truncated file."""
@@ -127,12 +128,12 @@ class Unreadable(ValueError):
 
 
 def unread(source: str, raw: str, refusal: Unreadable) -> Unread:
-    """Make the record of a refused text, its raw text truncated at `RAW_LIMIT`."""
+    """Return the record of a refused text, with its raw text truncated at `RAW_LIMIT`."""
     return Unread(source, storable(raw), refusal.code, storable(refusal.message))
 
 
 def looks_like(text: str) -> str:
-    """Return the known wrong format that the text's beginning matches, or an empty text.
+    """Return the known wrong format that the text's beginning matches, or an empty string.
 
     >>> looks_like('{"status":0,"data":{},"errMsg":null}')
     "a dashboard's JSON, not mqadmin's output"

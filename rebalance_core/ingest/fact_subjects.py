@@ -15,15 +15,15 @@ _DATING, _ANSWER = map(frozenset, (FACT_SUBJECTS["dating"], FACT_SUBJECTS["answe
 
 
 def is_dating(fact: Fact) -> TypeGuard[DatingFact]:
-    """Return True for facts that date a file, or show the clock with which it was written."""
+    """Return True for facts that date a file or show the clock with which it was written."""
     return fact.kind in _DATING
 
 
 def answers(results: Iterable[Fact | Unread]) -> Iterator[AnswerFact]:
-    """Yield the facts by which an output of mqadmin is judged as a whole."""
+    """Yield the facts by which an mqadmin output is judged as a whole."""
     return (piece for piece in results if isinstance(piece, Stated) and is_answer(piece))
 
 
 def is_answer(fact: Fact) -> TypeGuard[AnswerFact]:
-    """Return True for rows, totals and failures that an output of mqadmin is judged by."""
+    """Return True for rows, totals and failures by which an mqadmin output is judged."""
     return fact.kind in _ANSWER

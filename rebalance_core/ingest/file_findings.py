@@ -1,4 +1,4 @@
-"""Findings on the files themselves: missing, not understood, older than they look, set back."""
+"""Findings on the files themselves: missing, not understood, older than they look, or set back."""
 
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -32,7 +32,7 @@ WRONG_FILE_SHARE = 0.5
 kind of file.
 """
 LISTED = 20
-"""Maximum number of files that a finding names."""
+"""The maximum number of files that a finding names."""
 
 
 def file_findings(
@@ -41,7 +41,9 @@ def file_findings(
     assumed: Assumptions,
     context: ClusterContext,
 ) -> list[Finding]:
-    """Return findings on the collection as a whole and on single files, none of an earlier run."""
+    """Return findings on the collection as a whole and on single files, except those of an earlier
+    run.
+    """
     stats = list(stats)
     places = {file.name: (file.kind, file.place) for file in collection.files}
     stating = {places.get(file_stats.name) for file_stats in stats if file_stats.facts}
@@ -64,7 +66,9 @@ def file_findings(
 
 
 def _copies(collection: Collection) -> Iterator[Finding]:
-    """Yield copies that differ from their originals: which of the two is right is unknown."""
+    """Yield copies that differ from their originals, where it is unknown which of the two is
+    right.
+    """
     for piece in collection.refused:
         if piece.code == COPY_DIFFERS:
             yield finding(
@@ -77,7 +81,7 @@ def _copies(collection: Collection) -> Iterator[Finding]:
 
 
 def _wrapped(collection: Collection) -> Iterator[Finding]:
-    """Yield a finding for each kind of wrapping in which logs were kept."""
+    """Yield a finding for each kind of wrapping in which logs were stored."""
     alike: dict[str, list[str]] = {}
     for file in collection.files:
         if file.wrapping:
@@ -99,7 +103,7 @@ def _silent_clients(
     stating: Container[tuple[str, str] | None],
     others: Container[str],
 ) -> Iterator[Finding]:
-    """Yield logs of clients that were read and state nothing of consumers."""
+    """Yield client logs that were read but state nothing about consumers."""
     silent: dict[str, list[FileStats]] = {}
     for file_stats in stats:
         headed = file_stats.understood and file_stats.name not in others
@@ -161,7 +165,7 @@ def _missing(collection: Collection, context: ClusterContext) -> list[Finding]:
 def _awake(context: ClusterContext) -> Iterator[Finding]:
     """Yield a finding if no file can show that members were suspended.
 
-    Where other clients' logs were collected, each group's tables name its members without one.
+    If other clients' logs were collected, each group's tables name its members without one.
     """
     if context.logged and not context.client_logs:
         yield finding(
@@ -185,9 +189,7 @@ def _unread_client(piece: Unread) -> Finding:
 
 
 def _folders(context: ClusterContext) -> Iterator[Finding]:
-    """Yield folders whose broker is not shown by any file, and folders of one broker that look
-    alike.
-    """
+    """Yield folders whose broker no file shows, and folders of one broker that look alike."""
     for name, folder in context.folders.items():
         if not folder.identified:
             what = (
@@ -226,7 +228,9 @@ def _unknown_versions(context: ClusterContext) -> Iterator[Finding]:
 
 
 def _zones(collection: Collection, local: set[str], assumed: Assumptions) -> list[Finding]:
-    """Return zones that collection.toml lacks, of dumps and of logs (by name) with local times."""
+    """Return the zones missing from collection.toml, for dumps and logs (by name) with local
+    times.
+    """
     settings = collection.settings
     rows = []
     dumps = any(f.kind == ADMIN and f.arguments[0] in ZONED_COMMANDS for f in collection.files)
@@ -250,14 +254,14 @@ def _zone(key: str, what: str, assumed: Assumptions) -> Finding:
 
 
 def _of_file(stats: FileStats, *, stating: bool, other_head: bool) -> list[Finding]:
-    """Return findings on one file; `stating`: it or another of its log states something.
+    """Return findings on one file; `stating`: it or another file of its log states something.
 
-    A client's log may state nothing, as that of a producer, if its head is RocketMQ's; a proxy's
-    too.
+    A client's log with RocketMQ's head, such as a producer's, may state nothing, and so may a
+    proxy's.
     """
     rows = []
     shown = {"file": stats.name, "lines": stats.lines, "understood": stats.understood}
-    # a proxy's entries span lines without a head, and one without members has no facts
+    # a proxy's entries span lines without a head, and a proxy without members has no facts
     share = 0 if stats.kind == PROXY_LOG else WRONG_FILE_SHARE
     foreign = stats.understood < share * stats.lines or not stats.understood
     quiet = {LOCK_LOG, POP_LOG, PROXY_LOG} | (set() if other_head else {CLIENT_LOG})
@@ -348,7 +352,7 @@ def _rocksdb(context: ClusterContext) -> Iterator[Finding]:
 
 
 def broker_stores(context: ClusterContext) -> Iterator[tuple[str, BrokerStore]]:
-    """Yield each broker's store, without those of slaves, which copy their master's."""
+    """Yield each broker's store, except those of slaves, which are copies of their master's."""
     for folder, store in sorted(context.rocksdb.items()):
         of_folder = context.folders[folder]
         if of_folder.authoritative:

@@ -114,7 +114,7 @@ STORE_PARSERS: dict[str, DocumentParser] = {
 CONTROLLER_COMMANDS = (
     "getBrokerEpoch", "getControllerConfig", "getControllerMetaData", "getSyncStateSet"
 )  # fmt: skip
-"""Commands that show which slaves are in sync; the brokers' logs have the resulting roles."""
+"""Commands that show which slaves are in sync, from which the roles in the brokers' logs result."""
 ADMIN_PARSERS: dict[str, DocumentParser] = {
     "consumerConnection": parse_consumer_connection,
     "consumerProgress": parse_consumer_progress,
@@ -141,8 +141,9 @@ ZONED_COMMANDS = ("consumerProgress", "consumerStatus", "topicStatus")
 LONGEST_COMMAND_MS = 10 * MINUTE_MS
 """A dump's time is when its command started, so it may show what happened during the run."""
 CLOCK_SLACK_MS = 2_000
-"""Lines of several threads may be slightly out of order; a larger step back is a clock that was
-set."""
+"""Lines from several threads may be slightly out of order; a larger step back means that a clock
+was set.
+"""
 _GLUED = re.compile(r"\S\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d{3})? (?:DEBUG|INFO|WARN|ERROR) ")
 """The head of a second line within a line: two threads wrote at once, or a copy lost line ends."""
 SHORTEST_LINE = 30
@@ -153,9 +154,9 @@ CHANGED = "changed"
 JOIN, UP, BEGUN, SEEN, LATE = "join ", "up ", "begun ", "seen ", "late"
 AT, CLOSED = "at ", "closed "
 """Marks: a member came, and a broker notified the others (in a client's log, with the broker's
-address); a broker came; a client's log has its start; it first names the client; how much later
-than the epoch time in it a broker's line is, in ms; an address of the broker; the connection of a
-client that did not unregister ended there.
+address); a broker came; a client's log has its start; it first names the client; how much later a
+broker's line is than the epoch time in it, in ms; an address of the broker; and the end there of
+the connection of a client that did not unregister.
 """
 MOST_MARKS = 200
 MEMBER, LIST, SUBSCRIBED, COMMIT = "member ", "list ", "subscribed ", "commit "
@@ -163,36 +164,39 @@ VERSION, QUEUES, END, OF_GROUP = "version", "queues ", "end ", "of group "
 OF_CLIENT, ANSWER = "of client ", "answer "
 LISTED, ROUTED = "listed ", "routed "
 """Facts that date a document and identify its host: a member came or went, or is listed, with its
-group and client id; a list of members is whole, with its group and broker, and has a topic; an
-offset was committed, with its group, topic, queue id and broker, of a store its folder; a store was
-changed; a topic came to have this many queues to read on a broker, has or had them; a queue's
-messages end there, with its topic, queue id and broker, and by topicStatus since when; a dump named
-after a group has the name or retry topic of a group, with both groups; a dump has the client id of
-the client that answered; an answer as a whole, with when its client last pulled or popped, or a
-list of members; clusterList has a broker; a topicRoute has a broker with this many queues.
+group and client id; a list of members is complete, with its group and broker, and has a topic; an
+offset was committed, with its group, topic, queue id and broker (for a store, its folder); a store
+was changed; a topic received, has or had this many readable queues on a broker; a queue's messages
+end there, with its topic, queue id and broker, and since when according to topicStatus; a dump
+named after a group has the name or retry topic of a group, with both groups; a dump has the client
+id of the client that answered; an answer as a whole, with the time at which its client last pulled
+or popped, or a list of members; clusterList has a broker; a topicRoute has a broker with this many
+queues.
 """
 MOST_WITNESSES = 2_000
 
 SETTINGS = ("broker_property", "name_server_property", "name_server_starting")
 LEAST_PAUSE_MS, MOST_PAUSES = 20_000, 5
-"""A log that is written continuously has few such pauses, if any; only the longest are kept."""
+"""A continuously written log has few such pauses, if any; only the longest are kept."""
 MOST_STEPS = 4
-"""A log whose times go back more often was assembled out of order: no clock is set this often."""
+"""A log whose times go back more often was assembled out of order, because no clock is set this
+often.
+"""
 
 
 Period = tuple[int, int]
-"""The times of a log's first and last fact, in epoch ms."""
+"""The times of a log's first and last facts, in epoch ms."""
 
 
 class ClockStep(NamedTuple):
-    """Where the times of a log go back: its host's clock was set.
+    """A point at which the times of a log go back because its host's clock was set.
 
     Attributes:
-        position: the position of the first line after it, as of evidence.
-        before: the time of the last line before it, as it is written there.
+        position: the position of the first line after it, as in evidence.
+        before: the time of the last line before it, as written there.
         after: the time of the first line after it.
-        period: the period of the lines since the step before it, as `FileStats.period`.
-        marks: how many moments of each name were marked before it.
+        period: the period of the lines since the previous step, as in `FileStats.period`.
+        marks: the number of moments of each name marked before it.
         witnessed: the same for facts that date documents.
     """
 
@@ -205,19 +209,19 @@ class ClockStep(NamedTuple):
 
     @property
     def back_ms(self) -> int:
-        """Return how far the times go back."""
+        """Return by how much the times go back."""
         return _apart_ms(self.after, self.before)
 
 
 class Pause(NamedTuple):
-    """A point at which a log has no line for a while, or its host's clock was set forward.
+    """A point at which a log has no lines for a while, or its host's clock was set forward.
 
     Attributes:
-        position: the position of the first line after it, as of evidence.
-        before: the time of the last line before it, as it is written there.
+        position: the position of the first line after it, as in evidence.
+        before: the time of the last line before it, as written there.
         after: the time of the first line after it.
-        before_ms: the same as before, epoch ms.
-        after_ms: the same as after.
+        before_ms: the same as ``before``, in epoch ms.
+        after_ms: the same as ``after``, in epoch ms.
     """
 
     position: int
@@ -228,13 +232,14 @@ class Pause(NamedTuple):
 
 
 def joined_period(first: Period | None, second: Period | None) -> Period | None:
-    """Return the period from the first to the last moment of both."""
+    """Return the period from the first to the last moment in both."""
     times = [ms for period in (first, second) if period for ms in period]
     return (min(times), max(times)) if times else None
 
 
 def _apart_ms(earlier: str, later: str) -> int:
-    """Return how much later a time is, both as one log writes them; 0 for text that is not a time.
+    """Return how much later the second time is, both as one log writes them; 0 for text that is not
+    a time.
 
     >>> _apart_ms("2026-11-22 15:04:45", "2026-11-22 15:05:15"), _apart_ms("2026-02-30", "")
     (30000, 0)
@@ -247,16 +252,16 @@ def _apart_ms(earlier: str, later: str) -> int:
 
 
 class Edges(NamedTuple):
-    """Decisions of a log's or split's first and last lines about steps next to them.
+    """What a log's or split's first and last lines decide about steps next to them.
 
-    A single line out of order was written late by its thread, and no clock was set: the
-    lines around it, which may be in other blocks and splits, show that.
+    If a single line is out of order, its thread wrote it late, and no clock was set. The lines
+    around it, which may be in other blocks and splits, show that.
 
     Attributes:
-        second: the time of the second line, as it is written there.
-        last_but_one: the same of the last line but one.
-        first_local: the first line has the time of the host's zone.
-        last_local: so has the last one.
+        second: the time of the second line, as written there.
+        last_but_one: the same for the last line but one.
+        first_local: whether the first line has the time of the host's zone.
+        last_local: the same for the last line.
         early: the position of a step for which the second line before it was not seen.
         open: the position of a step for which the second line was not seen.
     """
@@ -270,7 +275,7 @@ class Edges(NamedTuple):
 
 
 def _edges_after(edges: Edges, last: str, block: LogBlock) -> Edges:
-    """Return the edges after another block; ``last``: the time of the line before it, if any."""
+    """Return the edges after another block; ``last`` is the time of the line before it, if any."""
     count = len(block.times)
     first, *rest = (time.as_py() for time in block.times[:2])
     second = first if last else "".join(rest)
@@ -290,8 +295,8 @@ def is_alone(before: str, after: str, earlier: str, later: str) -> bool:
     Args:
         before: the time of the last line before the step.
         after: the time of the first line after it.
-        earlier: the time of the line before `before`; empty: there is none.
-        later: the time of the line after `after`; empty: there is none.
+        earlier: the time of the line before `before`; empty if there is none.
+        later: the time of the line after `after`; empty if there is none.
     """
     is_late = later and _apart_ms(later, before) <= CLOCK_SLACK_MS
     return bool(is_late or (earlier and _apart_ms(after, earlier) <= CLOCK_SLACK_MS))
@@ -299,10 +304,10 @@ def is_alone(before: str, after: str, earlier: str, later: str) -> bool:
 
 @dataclass
 class FileStats:
-    """How much of a file or split was understood.
+    """The extent to which a file or split was understood.
 
-    ``understood`` counts lines with the log's head, less those that were refused, and the stack
-    traces that follow them; for a document, its facts.
+    ``understood`` counts lines with the log's head, except those that were refused, and the stack
+    traces that follow them; for a document, it counts its facts.
     """
 
     name: str
@@ -324,7 +329,7 @@ class FileStats:
     line_bytes: int = field(default=0, compare=False)
     """For a log that is read in splits, the bytes of its lines including line ends."""
     codes: dict[str, int] = field(default_factory=dict)
-    """Refused lines and the file's refusal, by code; that of `partial` or `why` comes first."""
+    """Refused lines and the file's refusal, by code, with that of `partial` or `why` first."""
     why: str = ""
     """The message of the first refusal."""
     first_line: str = ""
@@ -345,7 +350,7 @@ class FileStats:
     gap_high: int | None = None
     """The largest such difference."""
     shift_ms: int = 0
-    """What was added to the times of a file in the wrong time zone."""
+    """The correction added to the times of a file in the wrong time zone."""
     first_line_at: str = ""
     """The time of a log's first line with a head, like `last_line`."""
     steps: dict[str, int] = field(default_factory=dict)
@@ -357,19 +362,20 @@ class FileStats:
     partial: str = ""
     """Return why a document may contain more than was read; empty if it was read completely."""
     witnessed: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
-    """The first facts that date a document, as (when, value). For a log: when it happened, with 1
-    or -1 for a member that came or went, or a committed offset."""
+    """The first facts that date a document, as (time, value). For a log: the time of the event,
+    with 1 or -1 for a member that came or went, or with a committed offset.
+    """
     begun_at: str = ""
-    """The time of the first line with a head in a log, like `last_line`."""
+    """The time of a log's first line with a head, like `last_line`."""
     ended_at: str = ""
     """The same for the last one."""
     steps_back: list[ClockStep] = field(default_factory=list)
-    """The places where its times go back, in order; at most one more than `MOST_STEPS`."""
+    """The points at which its times go back, in order; at most one more than `MOST_STEPS`."""
     edges: Edges = field(default_factory=Edges)
     period: Period | None = None
     """The state of the lines since the last of these steps."""
     pauses: list[Pause] = field(default_factory=list)
-    """The longest times without a line, in the order of their lines."""
+    """The longest times without a line, in order of position."""
     set_forward: tuple[int, ...] = field(default=(), compare=False)
     """The positions of the pauses in which the host's clock was set forward."""
     since: int = field(default=0, compare=False)
@@ -387,11 +393,11 @@ class FileStats:
 
     @property
     def code(self) -> str:
-        """The code of `partial`, else of `why`; empty: nothing was refused."""
+        """The code of `partial`, otherwise of `why`; empty if nothing was refused."""
         return next(iter(self.codes), "")
 
     def step_back(self, position: int, before: str, after: str) -> None:
-        """Note that the times go back from a line on, if they do by more than threads explain."""
+        """Record that the times go back from a line on, if by more than threads explain."""
         if after >= before or _apart_ms(after, before) <= CLOCK_SLACK_MS:
             return
         if len(self.steps_back) <= MOST_STEPS:
@@ -403,7 +409,7 @@ class FileStats:
             self.period = None
 
     def goes_on(self, later: str) -> None:
-        """Undo a step at the end if the time of the next line shows that only its line is out of
+        """Undo a step at the end if the next line's time shows that only the step's line is out of
         order.
         """
         step = self.steps_back[-1] if self.steps_back else None
@@ -423,7 +429,7 @@ class FileStats:
         """Return the parts of a log between steps of its clock, each as a file; in order.
 
         The counts of lines are those of the first part. A log whose times do not go back, or go
-        back too often for a clock, is one part, unless its clock was set forward.
+        back too often for a clock, is a single part unless its clock was set forward.
         """
         parts = self._between_steps()
         for pause in self.pauses if self.set_forward else ():
@@ -517,7 +523,7 @@ class FileStats:
                 times.append(at_ms)
 
     def witness(self, name: str, at_ms: int, value: int) -> None:
-        """Keep a value that may date a document; a commit only if it differs from the last."""
+        """Keep a value that may date a document; a commit only if it differs from the last one."""
         kept = self.witnessed.get(name)
         if kept is None:
             if len(self.witnessed) < MOST_WITNESSES:
@@ -526,7 +532,9 @@ class FileStats:
             kept.append((at_ms, value))
 
     def members(self) -> Iterator[tuple[str, str]]:
-        """Yield the group and client id of members that a file shows; only the first of a log."""
+        """Yield the group and client id of members shown by a file, or only the first ones of a
+        log.
+        """
         for name in self.witnessed:
             if name.startswith(MEMBER):
                 group, _, client_id = name.removeprefix(MEMBER).partition(" ")
@@ -541,8 +549,8 @@ class FileStats:
         """Count the lines of a log.
 
         Args:
-            block: the lines that follow those counted before.
-            refused: lines with a refused part.
+            block: the lines after those already counted.
+            refused: the lines with a refused part.
         """
         understood = block.understood(refused)
         self.lines += len(understood)
@@ -568,7 +576,7 @@ class FileStats:
         """Uncount a line that turned out to be refused, with its stack trace.
 
         Args:
-            understood: how many of the counted lines to uncount.
+            understood: the number of counted lines to uncount.
             goes_on: whether its trace may continue in the following lines.
         """
         self.understood -= understood
@@ -594,7 +602,7 @@ Moment = TypeVar("Moment")
 def _between(
     moments: Mapping[str, list[Moment]], since: Mapping[str, int], until: Mapping[str, int] | None
 ) -> dict[str, list[Moment]]:
-    """Return the moments of each name from one count to another, to the end if ``until`` is
+    """Return the moments of each name from one count to another, or to the end if ``until`` is
     None.
     """
     cut = {
@@ -605,7 +613,9 @@ def _between(
 
 
 def _dated(marks: Mapping[str, list[int]], is_in: Callable[[int], bool]) -> dict[str, list[int]]:
-    """Return the moments that are in; how late lines are is no moment."""
+    """Return the moments that lie within, and all marks of how late lines are, which are not
+    moments.
+    """
     dated = {n: of if n == LATE else [ms for ms in of if is_in(ms)] for n, of in marks.items()}
     return {name: of for name, of in dated.items() if of}
 
@@ -619,13 +629,13 @@ def _witnessed(
 
 @dataclass
 class FileReader:
-    """Reads the lines of one log in order, or one document, and keeps the count.
+    """Reads the lines of a log in order, or a document, and keeps counts.
 
     Attributes:
         file: the file.
-        zone: the zone of lines with local time.
+        zone: the time zone of lines with local time.
         brokers: known broker names.
-        group_names: names of groups in logs, with those that they are read under.
+        group_names: names of groups in logs, with those under which they are read.
     """
 
     file: CollectedFile
@@ -658,11 +668,11 @@ class FileReader:
     ) -> Iterator[Evidence | Unread]:
         """Read the statements of log lines; blank lines are not counted.
 
-        A server on Windows, or a copy made there, ends lines in CR LF.
+        A server on Windows, or a copy made there, ends lines with CR LF.
 
         Args:
             lines: consecutive lines of the file.
-            before: number of lines read before.
+            before: the number of lines read before.
             start: the byte at which their split begins.
 
         Raises:
@@ -692,12 +702,12 @@ class FileReader:
             yield from self._read_inner(inner)
 
     def read_rest(self, position: int) -> Iterator[Evidence | Unread]:
-        """Read the lines that a carrier split and whose end is not in the file."""
+        """Read the lines that a carrier split and whose ends are not in the file."""
         rest = self._unwrapper.rest() if self._unwrapper else ()
         yield from self._read_inner([(*carried, position) for carried in rest])
 
     def _read_inner(self, inner: Sequence[CarriedText]) -> Iterator[Evidence | Unread]:
-        """Read lines unwrapped from their carriers, where JSON may have left half a character."""
+        """Read lines unwrapped from their carriers, where JSON may have left lone surrogates."""
         texts = pa.array(
             [text.encode("utf-8", "replace").decode() for text, *_ in inner], pa.string()
         )
@@ -715,7 +725,7 @@ class FileReader:
             self._note_first_line(first[1])
         rows = block.rows_to_read(clock.local.zone if isinstance(clock, ClientClock) else None)
         refused: list[int] = []
-        begun: int | None = None  # the last line of this block with a fact that continued
+        begun: int | None = None  # the last line of this block whose fact continued
         steps = list(self._steps_back(block, lines_at))
         for row, (text, raw, source, position) in zip(rows, lines_at(rows), strict=True):
             while steps and steps[0][0] <= row:
@@ -743,7 +753,7 @@ class FileReader:
             self._note_begun(block, begun)
 
     def _note_begun(self, block: LogBlock, begun: int | None) -> None:
-        """Record the counts of a line whose fact continues; `begun`: the last such line here."""
+        """Record the counts of a line whose fact continues; `begun` is the last such line here."""
         understood, goes_on = self._begun
         if begun is not None:
             self._begun = block.trace(begun)
@@ -756,8 +766,8 @@ class FileReader:
     ) -> Iterator[tuple[int, int, str, str]]:
         """Yield the line before which times go back, its position, and the times around that.
 
-        Times of two zones, in which a client's log may have its lines, are not compared, nor those
-        of an hour that the zone lives twice.
+        Times in different zones, which the lines of a client's log may have, are not compared, nor
+        are those in an hour that the zone repeats.
         """
         times, count = block.times, len(block.times)
         if not count:
@@ -803,7 +813,7 @@ class FileReader:
         edges: Edges,
         lines_at: Callable[[Sequence[int]], Iterable[CarriedText]],
     ) -> None:
-        """Note times without a line; ``last`` and ``edges`` describe the lines before."""
+        """Record times without a line; ``last`` and ``edges`` describe the lines before."""
         times = block.times
         tens = pc.utf8_slice_codeunits(times, 0, STEP_CHARACTERS)
         later = pc.greater(tens.slice(1), tens.slice(0, len(tens) - 1))
@@ -834,7 +844,7 @@ class FileReader:
     def _in_order(
         self, results: tuple[Fact | Unread, ...], text: str, raw: str, source: str
     ) -> tuple[Fact | Unread, ...]:
-        """Return a line's statement, or a refusal if it is broken; `raw`: the original line."""
+        """Return a line's statement, or a refusal if it is broken; `raw` is the original line."""
         if raw != text:
             results = tuple(
                 replace(piece, raw=storable(raw)) if _is_refusal(piece) else piece
@@ -858,12 +868,12 @@ class FileReader:
         )
 
     def _note_first_line(self, text: str) -> None:
-        """Keep how the log begins."""
+        """Record how the log begins."""
         self.stats.first_line = text[:FIRST_LINE_LIMIT]
         self.stats.looks_like = looks_like(text[:FIRST_LINE_LIMIT])
 
     def read_document(self, text: str) -> Iterator[Evidence | Unread]:
-        """Read the facts of a store or dump; its parser gives each fact its line."""
+        """Read the facts in a store or dump, whose parser gives each fact its line."""
         name, parser = self.file.name, STORE_PARSERS.get(self.file.kind)
         zone: dict[str, tzinfo] = {}
         if parser is None:
@@ -975,7 +985,7 @@ class FileReader:
         stats.why = stats.why or piece.message
 
     def _note_gap(self, fact: "DatingFact") -> None:
-        """Note a fact that shows whether the file's local times are right."""
+        """Record a fact that shows whether the file's local times are right."""
         at_ms = fact.at_ms
         epoch_ms: int | None
         if fact.kind == "client_queue" and self.file.written_ms and fact.values["last_pull_ms"]:
@@ -1014,7 +1024,7 @@ class FileReader:
                 self.stats.witness(f"{LIST}{group} {broker}", 0, 1)
 
     def _note_subject(self, fact: "DatingFact") -> None:
-        """Record the group and client that an answer of mqadmin states."""
+        """Record the group and client stated by an mqadmin answer."""
         if fact.kind == "client":
             client = fact.values
             if client["consumer_group"]:
@@ -1035,7 +1045,7 @@ class FileReader:
             self.stats.witness(f"{OF_GROUP}{asked_group} {stated}", 0, 1)
 
     def _note_numbers(self, fact: "DatingFact") -> None:
-        """Note offsets, queues of topics and versions: they date the copy of a store."""
+        """Record offsets, topics' queues and versions, which date the copy of a store."""
         at_ms = fact.at_ms or 0
         if fact.kind == "committed" and fact.values["offset"] >= 0:
             v = fact.values
@@ -1092,7 +1102,7 @@ class FileReader:
         return asked(self.file.arguments[1], subscriptions, self.brokers)
 
     def _note_mark(self, fact: "DatingFact") -> None:
-        """Note a moment that a broker logs and also a client, or a name server."""
+        """Record a moment that both a broker and a client or name server log."""
         if fact.at_ms is None or self.file.kind not in (
             collection.BROKER_LOG,
             collection.CLIENT_LOG,
@@ -1131,7 +1141,7 @@ class FileReader:
 
 
 def _is_refusal(piece: Fact | Unread) -> TypeGuard[Unread]:
-    """Return True for a refusal of the line that was read, not of an earlier one."""
+    """Return True for a refusal of the line just read rather than an earlier one."""
     return isinstance(piece, Unread) and not piece.earlier
 
 
@@ -1140,7 +1150,7 @@ FREE_TEXT = ("message",)
 
 
 def _is_broken(value: object) -> bool:
-    """Return True if a name or number of a line holds broken characters."""
+    """Return True if a name or number in a line contains broken characters."""
     if isinstance(value, str):
         return bool(BROKEN_TEXT.search(value))
     if isinstance(value, Mapping):
@@ -1155,7 +1165,7 @@ def _runs_together(text: str) -> bool:
 
 
 def _begins_period(kind: str) -> bool:
-    """Return True for a line from which on its log has coverage; settings do not count.
+    """Return True for a line from which its log has coverage; settings do not count.
 
     Name servers and brokers print them seconds before they serve any client.
     """

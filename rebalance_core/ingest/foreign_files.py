@@ -1,19 +1,19 @@
 """Lists of members (consumerConnection), and stores of offsets, of other clusters or environments,
 and lists that are older than their names state.
 
-Another environment may have the same brokers and groups, and another cluster other groups: the
-clients in its lists are none that a log of this collection names. By itself this may be a log that
+Another environment may have the same brokers and groups, and another cluster may have other groups:
+no log in this collection names the clients in its lists. By itself, this may be due to a log that
 begins late. A list belongs to others if, moreover,
 
-* by the log of the broker that was asked, which names none of them, other members of the group were
-  connected then; or
+* by the log of the queried broker, which names none of them, other members of the group were
+  connected at that time; or
 * no log or store of the brokers has the group, or any topic that it subscribes to; or
 * it shares clients with such a list.
 
 A consumerOffset.json belongs to others if no log or other store has any of its groups or topics.
 
-A list with the text of an earlier one, which has the port of each connection, is that one if by the
-broker's log a listed client left in between, or another one came.
+A list with the text of an earlier one, including the port of each connection, is that one if by the
+broker's log a listed client left in between or another one came.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -61,8 +61,8 @@ the one that dates the list would be detected (`clock_offsets`).
 
 def foreign_files(collection: Collection, stats: Iterable[FileStats]) -> dict[str, Unreadable]:
     """Return, by file, the reason for each foreign member list and consumerOffset.json, and for
-    each list that repeats an older one. If a log names more members than were recorded, there are
-    none.
+    each list that repeats an older one. If a log names more members than were recorded, the result
+    is empty.
 
     Args:
         collection: the files.
@@ -94,13 +94,15 @@ class _Understood:
         return [s for s in self.stats if s.kind in (BROKER_LOG, CLIENT_LOG)]
 
     def is_complete(self, stored: StoredNames) -> bool:
-        """Return True if the names come from the stores of all brokers, at least one."""
+        """Return True if the names come from the stores of all brokers, of which there is at least
+        one.
+        """
         brokers = {*self.collection.broker_folders, *self.collection.settings.brokers}
         return bool(brokers) and brokers <= {self.files[name].place for name in stored.files}
 
 
 def _foreign_lists(understood: _Understood) -> dict[str, str]:
-    """Return why each list of other clients is one, by file."""
+    """Return, by file, why each list of other clients is considered one."""
     files, logs = understood.files, understood.logs
     lists = [s for s in understood.stats if _is_list(files[s.name]) and any(s.members())]
     if not lists:
@@ -129,8 +131,8 @@ def _foreign_lists(understood: _Understood) -> dict[str, str]:
 
 
 def _old_lists(understood: _Understood) -> dict[str, str]:
-    """Return why each list that repeats an earlier one after its members had changed does, by
-    file. So do lists of the group by other brokers that repeat one in the same minute.
+    """Return, by file, the reason for each list that repeats an earlier one after its members had
+    changed, and for lists of the group from other brokers that repeat one in the same minute.
     """
     repeats = list(_repeats(understood))
     if not repeats:
@@ -159,7 +161,7 @@ class _Repeat:
     since_ms: int
 
     def is_beside(self, other: "_Repeat") -> bool:
-        """Return True for lists of one group that were made in the same minute."""
+        """Return True for lists of the same group made in the same minute."""
         groups = {group for group, _ in self.shown.members()}
         same = any(group in groups for group, _ in other.shown.members())
         return same and abs(self.at_ms - other.at_ms) <= MINUTE_MS
@@ -190,7 +192,7 @@ def _with_clients_of(
 
 
 def _is_list(file: CollectedFile) -> bool:
-    """Return True for a broker's list; that of a proxy has clients that brokers do not log."""
+    """Return True for a broker's list; a proxy's has clients that brokers do not log."""
     return file.kind == ADMIN and file.arguments[0] == MEMBERS and not file.place
 
 
@@ -219,7 +221,7 @@ def _is_unknown(each: FileStats, stored: StoredNames, members: "_LoggedMembers")
 
 
 def _foreign_offsets(understood: _Understood) -> dict[str, str]:
-    """Return why each consumerOffset.json of another cluster is one, by file."""
+    """Return, by file, why each consumerOffset.json of another cluster is considered one."""
     stats = understood.stats
     stored = stored_names(s for s in stats if s.kind != OFFSETS)
     if not understood.is_complete(stored):
@@ -242,12 +244,12 @@ def _foreign_offsets(understood: _Understood) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class _LoggedMembers:
-    """Comings and goings of members by the brokers' logs.
+    """Arrivals and departures of members by the brokers' logs.
 
     Attributes:
-        changes: (when, 1 or -1) by folder, group and client id.
+        changes: (time, 1 or -1) by folder, group and client id.
         sources: a log of each folder.
-        starts: when brokers started, by folder: every connection is new then.
+        starts: when brokers started, by folder; every connection is new then.
         ends: when the folder's log last states something.
         groups: all groups.
     """
@@ -260,7 +262,7 @@ class _LoggedMembers:
 
     @classmethod
     def of(cls, logs: Iterable[FileStats], files: Mapping[str, CollectedFile]) -> "_LoggedMembers":
-        """Return those of all logs of brokers."""
+        """Return those in all brokers' logs."""
         found = cls()
         for log in (log for log in logs if log.kind == BROKER_LOG):
             place = files[log.name].place
@@ -277,7 +279,7 @@ class _LoggedMembers:
         return found
 
     def beside(self, each: FileStats, at_ms: int | None) -> str:
-        """Return which clients were connected when a list without them was made; empty if no log
+        """Return the clients that were connected when a list without them was made; empty if no log
         shows any.
 
         Args:
@@ -292,8 +294,8 @@ class _LoggedMembers:
         return ""
 
     def changed(self, each: FileStats, since_ms: int, at_ms: int) -> str:
-        """Return which client of a list left, or which other one came, since then and stayed so
-        until it was made; empty if no log shows any.
+        """Return a client in a list that had left, or another one that had come, for good by the
+        time it was made; empty if no log shows any.
         """
         listed = _listed(each)
         asked = [name.split(" ")[1:] for name in each.witnessed if name.startswith(LIST)]
@@ -308,7 +310,7 @@ class _LoggedMembers:
         return ""
 
     def _is_steady(self, place: str, changes: list[tuple[int, int]], at_ms: int) -> bool:
-        """Return True for a member that was there at a time, and for a while before and after."""
+        """Return True for a member that was present at a time, and for a while before and after."""
         before = [change for change in changes if change[0] <= at_ms - STEADY_MS]
         if not before or before[-1][1] < 0 or self.ends[place] < at_ms - STEADY_MS:
             return False

@@ -1,5 +1,5 @@
-"""Reads ``consumer_groups.jsonl`` of a collection, in which operators state settings that no file
-of RocketMQ shows.
+"""Reads a collection's ``consumer_groups.jsonl``, in which operators state settings that no
+RocketMQ file shows.
 """
 
 import json
@@ -35,7 +35,7 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 def parse_given_groups(
     text: str, name: str, cluster: str
 ) -> tuple[dict[str, "ConsumerGroupsGiven"], list[Unread]]:
-    """Return rows by group, each with any of the table's columns, and the invalid lines.
+    """Return the rows by group, each with some of the table's columns, and the invalid lines.
 
     Rows of another cluster are refused; a group that appears twice keeps its first row.
     """
@@ -55,7 +55,7 @@ def parse_given_groups(
 
 
 def _row(line: str, cluster: str) -> tuple[str, "ConsumerGroupsGiven"]:
-    """Return the group, and the columns that its row gives."""
+    """Return the group and the columns that its row gives."""
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""Group names: facts from logs that use a different name for a group are read under the name in
+"""Group names: facts from logs with a different name for a group are read under its name in
 dumps.
 """
 
@@ -30,7 +30,7 @@ class OtherName:
 
 
 def renamed(value: Any, names: Mapping[str, str]) -> Any:
-    """Return a value of a fact with the groups, and their retry topics, under their other names.
+    """Return a fact's value with the groups and their retry topics under their other names.
 
     >>> renamed({"group": "g1", "topics": ["%RETRY%g1", "T"]}, {"g1": "orders"})
     {'group': 'orders', 'topics': ['%RETRY%orders', 'T']}

@@ -1,5 +1,5 @@
-"""Makes a row of consumer_groups from values in files, else from an operator's row, else from
-assumptions.
+"""Builds a row of consumer_groups from values in files, otherwise from an operator's row, otherwise
+from assumptions.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 FROM_TIMESTAMP = "CONSUME_FROM_TIMESTAMP"
 DEFAULT_AGE_MS = 30 * MINUTE_MS
-"""The default consumeTimestamp: half an hour before the consumer object was created."""
+"""The default consumeTimestamp is half an hour before the consumer object was created."""
 CREATED_BEFORE_MS = MINUTE_MS
 """A consumer is started soon after it is created."""
 
@@ -46,22 +46,22 @@ def consume_timestamp(
     zone_of: Callable[[str], str | None],
     context: ClusterContext,
 ) -> tuple[int | None, list[Finding]]:
-    """Return the consume timestamp that consumerStatus printed for members, with findings.
+    """Return the consume timestamp that consumerStatus printed for members, and findings.
 
     The table has one time per group. If members have different values (the default differs for
-    every process), no value fits them all, so none is used. A time without a known zone gives way
-    to that of the operator's row.
+    every process), no value fits them all, so none is used. The time in the operator's row takes
+    precedence over one without a known zone.
 
     Args:
         group: the group.
         pieces: its evidence.
-        members: how many client ids there ever were.
+        members: the number of client ids there ever were.
         zone_of: returns a client's time zone from its id, or None if unknown.
         context: the cluster.
 
     Returns:
-        The time, None if it is unknown or not the same for all; a finding if that is so, or if
-        a time zone was assumed.
+        The time, or None if it is unknown or not the same for all; and a finding in that case, or
+        if a time zone was assumed.
     """
     times: dict[int, str] = {}
     default = assumed = False
@@ -91,9 +91,10 @@ def consume_timestamp(
 
 
 def local_seconds_ms(text: str | None, zone: str) -> int | None:
-    """Parse ``yyyyMMddHHmmss`` in a zone (UtilAll.parseDate); None if it is no such time.
+    """Parse ``yyyyMMddHHmmss`` in a zone (UtilAll.parseDate); return None if it is not such a time.
 
-    A time before 1970, as 19700101000000 is in the east, gives 0: no message is older than either.
+    A time before 1970, such as 19700101000000 in eastern zones, gives 0, as no message is older
+    than either.
 
     >>> local_seconds_ms("20261121030558", "UTC")
     1795230358000
@@ -154,15 +155,15 @@ _THRESHOLDS = (
 
 @dataclass(frozen=True)
 class SeenSettings:
-    """The settings that files show of a group's members.
+    """The settings of a group's members as shown by files.
 
     Attributes:
         strategies: see `group_strategies`.
         versions: client versions by client id.
         rebalance_modes: see `rebalance_modes`.
         member_ids: ids of all members that there ever were.
-        popped: some topic's request mode is POP, at times.
-        other_libraries: ids of the members that are no Java clients: their libraries have no such
+        popped: whether some topic's request mode is POP at some time.
+        other_libraries: ids of the members that are not Java clients, whose libraries have no such
             version.
     """
 
@@ -175,7 +176,7 @@ class SeenSettings:
 
     @property
     def versionless(self) -> bool:
-        """True if no member's client library has Java's version numbers."""
+        """True if no member's client library uses Java's version numbers."""
         return bool(self.other_libraries) and self.member_ids <= self.other_libraries
 
     @property
@@ -195,13 +196,13 @@ def settings_row(
     zone_of: Callable[[str], str | None],
     context: ClusterContext,
 ) -> tuple[ConsumerGroupsColumns, list[Finding]]:
-    """Return the group's row, and an INFO finding for each field that neither a file nor an
-    operator's row has.
+    """Return the group's row, and an INFO finding for each field found neither in a file nor in an
+    operator's row.
 
     Args:
         group: the group.
         pieces: its evidence, in order of time and place.
-        members: the files' facts about its members.
+        members: the facts about its members in files.
         zone_of: returns a client's time zone from its id, or None if unknown.
         context: the cluster.
     """
@@ -220,7 +221,7 @@ def settings_row(
     group_row = context.group_rows.get(group, {})
     assumed = _assumed(context)
     if members.popped:
-        # a mode without effect on its members would be useless
+        # a mode that does not affect its members would be useless
         assumed["rebalance_mode"] = BROKER_REBALANCE
     connected = any(piece.kind == "consumer_connected" for piece in pieces)
     row: ConsumerGroupsColumns = {"consumer_group": group}
@@ -262,9 +263,9 @@ def _assumed(context: ClusterContext) -> ConsumerGroupsGiven:
 def _shown(
     pieces: Iterable[GroupEvidence], versions: Mapping[str, str], context: ClusterContext
 ) -> ConsumerGroupsGiven:
-    """Return the last statement in files.
+    """Return the last statement found in files.
 
-    If brokers have several versions, those count to which members of the group send heartbeats.
+    If brokers have several versions, those that receive heartbeats from members of the group count.
     """
     pieces = list(pieces)
     shown: ConsumerGroupsGiven = {}
@@ -308,7 +309,7 @@ def _known(row: ConsumerGroupsGiven) -> ConsumerGroupsGiven:
 
 
 def _of_proxies(pieces: Iterable[GroupEvidence]) -> ConsumerGroupsGiven:
-    """Return whether the group is FIFO: the broker decides it, by the newest settings stores."""
+    """Return whether the group is FIFO, which the broker decides, by the newest settings stores."""
     orderly = [
         piece.values["consume_message_orderly"]
         for piece in pieces

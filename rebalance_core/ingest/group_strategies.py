@@ -1,9 +1,9 @@
 """The strategy of each member: client logs and ``consumerStatus`` show names, not parameters.
 
-Two parameters are visible in results: CONFIG returns its list as it is (rocketmq.md §2.4), and
+Two parameters are visible in results: CONFIG returns its list unchanged (rocketmq.md §2.4), and
 every queue of MACHINE_ROOM's rooms has an owner, so the rooms of all results are its rooms
-(rocketmq.md §2.5). MACHINE_ROOM_NEARBY's rooms are not visible anywhere: the user's code resolves
-them (rocketmq.md §2.6).
+(rocketmq.md §2.5). MACHINE_ROOM_NEARBY's rooms are not visible anywhere, because the user's code
+resolves them (rocketmq.md §2.6).
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ CONFIG, MACHINE_ROOM = "CONFIG", "MACHINE_ROOM"
 SEVERAL = 2
 _ROOM_SEPARATOR = "@"  # AllocateMessageQueueByMachineRoom
 _ONE_ROOM = {"client_rooms": {"": "unknown"}, "broker_rooms": {"": "unknown"}}
-"""If no file shows the rooms, all clients and brokers are assumed to be in one room: a member
-without a room would freeze the group.
+"""If no file shows the rooms, all clients and brokers are assumed to be in one room, because a
+member without a room would freeze the group.
 """
 
 
@@ -60,12 +60,12 @@ class GroupStrategies:
     """The known strategies of a group.
 
     Attributes:
-        members: text by client id, for each client that any file shows.
-        group: text for the others; None: no file and no given row states it.
-        unknown: names by client id, of strategies that RocketMQ does not have or whose parameters
-            no file states and nothing stands for.
-        assumed: texts whose parameters no file and no given row states, by the field's name.
-        roomless: clients and brokers without a room by the given text, although their allocation
+        members: the strategy text by client id, for each client shown by any file.
+        group: the text for the others; None if no file or given row states it.
+        unknown: by client id, names of strategies that RocketMQ does not have or whose parameters
+            no file states and nothing can replace.
+        assumed: texts whose parameters no file or given row states, by the field's name.
+        roomless: clients and brokers without a room in the given text, although their allocation
             worked.
     """
 
@@ -85,14 +85,14 @@ class GroupStrategies:
 def group_strategies(
     pieces: Iterable[Evidence], stated: str | None, presence: Presence, context: ClusterContext
 ) -> GroupStrategies:
-    """Return the strategies of one group.
+    """Return the strategies of a group.
 
     Args:
         pieces: evidence on the group, in order of time and place.
-        stated: text of the collection's consumer_groups.jsonl; it names the parameters of members
-            whose strategy has the same name.
+        stated: the text in the collection's consumer_groups.jsonl, which gives the parameters for
+            members whose strategy has the same name.
         presence: the presence of its members.
-        context: for times.
+        context: the context, used for times.
     """
     shown = _shown(pieces, context)
     strategies = GroupStrategies(group=stated)
@@ -123,7 +123,7 @@ def group_strategies(
         strategies.group = max(sorted(set(texts)), key=texts.count)
     of_all = stated is not None and {stated}.issuperset(strategies.members.values())
     if _name(strategies.group) == CONFIG and not of_all:
-        # a list belongs to one member: without evidence of whose, it applies to no other
+        # a list belongs to one member, so without evidence of whose it is, it applies to no other
         for client_id in presence.memberships.keys() - strategies.members.keys():
             strategies.unknown.setdefault(client_id, CONFIG)
     return strategies
@@ -131,12 +131,12 @@ def group_strategies(
 
 @dataclass
 class _Shown:
-    """The members' strategies as files show them.
+    """The members' strategies as shown by files.
 
     Attributes:
         names: the names, by client id.
-        results: the strategy's results by client id and topic, where a log has the queues.
-        held: queues by client id, as its ``consumerStatus`` shows them.
+        results: the strategy's results by client id and topic, if a log has the queues.
+        held: queues by client id, as shown by its ``consumerStatus``.
         at_ms: when queues were last shown.
     """
 
@@ -183,7 +183,7 @@ def _shown(pieces: Iterable[Evidence], context: ClusterContext) -> _Shown:
 
 
 def _stands(stated: str | None, names: Mapping[str, str]) -> bool:
-    """Return True if the stated strategy also applies to members whose strategy is in no file.
+    """Return True if the stated strategy also applies to members whose strategy no file shows.
 
     The stated strategy is outdated if several members show theirs and none uses it.
     """
@@ -243,12 +243,13 @@ def _text(
     return text
 
 
-# The strategy that explains the current ownership of a group whose strategy no file names.
+# The strategy that explains the current ownership of a group if no file names its strategy.
 #
 # ``consumerProgress -s true`` lists every queue of the group's topics with the holder's address. A
-# known strategy with exactly this ownership, for the members at that time, may be the group's.
-# Otherwise it may be a strategy that fits all holders shown: queues without a holder are then the
-# fault, not the strategy. If there is none, the group's ownership is UNKNOWN and not a difference.
+# known strategy that gives exactly this ownership for the members at that time may be the group's.
+# Otherwise, it may be a strategy that fits all holders shown, in which case queues without a holder
+# are the fault rather than the strategy. If there is none, the group's ownership is UNKNOWN rather
+# than a difference.
 LISTED = 5
 """Maximum number of clients and brokers that a finding names."""
 RING = "CONSISTENT_HASH"
@@ -256,9 +257,9 @@ GO_RINGS = tuple(
     f"{RING}(virtual_nodes={number})"
     for number in (1, 2, 3, 4, 5, 8, 16, 20, 32, 50, 64, 100, 128, 150, 160, 200, 256, 500, 1000)
 )
-"""Strategies for Go members: their ring has no usual number of points, unlike Java's (10)."""
+"""Strategies for Go members, whose ring has no default number of points, unlike Java's (10)."""
 QUIET_MS = MINUTE_MS
-"""Ownership reflects the members once none has joined or left for this long (rocketmq.md §6.4)."""
+"""Ownership reflects the members once none has joined or left for this time (rocketmq.md §6.4)."""
 
 HOLDERS = 2
 """A single holder fits many strategies, so it can only support the assumed one."""
@@ -275,7 +276,7 @@ def fit_strategy(
     context: ClusterContext,
     languages: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[str | None, list[Finding]]:
-    """Return the strategy that fits every dump, and findings.
+    """Return the strategy that fits all dumps, and findings.
 
     Each member allocates with its own client's variant, a Go member with Go's ring.
 
@@ -283,15 +284,14 @@ def fit_strategy(
         group: the group.
         pieces: its evidence.
         presence: the presence of its members.
-        assumed: the first to be tried.
+        assumed: the strategy to try first.
         context: the cluster.
-        languages: by client id; of those that it lacks not known.
+        languages: the languages by client id; missing ones are unknown.
 
     Returns:
-        The first of the assumed strategy, `CANDIDATES` and the own ones that explains all dumps,
-            else
-        the only one of `GO_RINGS` that does in a group with Go members, else the first that
-        explains every holder in them; None where no dump shows one, or none explains them.
+        The first of the assumed strategy, `CANDIDATES` and custom ones that explains all dumps;
+        otherwise, in a group with Go members, the only one of `GO_RINGS` that does; otherwise the
+        first that explains every holder in them; None if no dump shows one or none explains them.
     """
     pieces = list(pieces)
     whole = [*_dumps(pieces, presence, context)]
@@ -329,9 +329,9 @@ def _go_ring(
     of_others: str | None = None,
 ) -> str | None:
     """Return the only strategy in `GO_RINGS` with which Go members take the queues in the dumps, or
-    None if none or several fit, or there is no Go member.
+    None if none or several fit or there is no Go member.
 
-    ``of_others`` is the strategy of all other members; None for the same.
+    ``of_others`` is the strategy of all other members, or None if it is the same.
     """
     dumps = list(dumps)
     if not any(languages.get(client) == GO for clients, _ in dumps for client in clients):
@@ -355,18 +355,18 @@ def check_parameters(
     """Return a finding if the strategy is known only by name, or its rooms only from live
     ownership.
 
-    It is known by name only where live ownership is not that of the assumed parameters; where these
-    are rooms, which have no default, and no dump confirms them; and where members whose allocation
-    worked have no room by the given text. Assumed rooms are replaced by the prefixes of names if
-    only these fit every dump.
+    It is known only by name if live ownership does not match the assumed parameters; if these are
+    rooms, which have no default, and no dump confirms them; or if members whose allocation worked
+    have no room in the given text. Assumed rooms are replaced by the prefixes of names if only
+    these fit all dumps.
 
     Args:
         group: the group.
         pieces: its evidence.
         presence: the presence of its members.
-        strategies: as files name them; assumed rooms are replaced here.
+        strategies: the strategies named in files; assumed rooms are replaced here.
         context: the cluster.
-        languages: by client id; of those that it lacks not known.
+        languages: the languages by client id; missing ones are unknown.
     """
     text = strategies.group or ""
     by_text = (
@@ -384,11 +384,11 @@ def check_parameters(
     if not strategies.assumed:
         return []
     dumps = [*_dumps(pieces, presence, context)]
-    # rooms may leave out queues by design, a ring does not
+    # rooms may leave out queues by design, whereas a ring does not
     ring = text.startswith(RING)
     if not all(_explains(text, *dump, languages, unheld=ring) for dump in dumps):
         if text.startswith(NEARBY) and text in strategies.assumed.values():
-            # as does the resolver in RocketMQ's own example
+            # like the resolver in RocketMQ's own example
             from_names = str(make_strategy(text.partition("(")[0]))
             if all(_explains(from_names, *dump, languages) for dump in dumps):
                 strategies.take_instead(text, from_names)
@@ -418,16 +418,17 @@ def assumed_of_departed(
     context: ClusterContext,
     proxied: Collection[str],
 ) -> list[Finding]:
-    """Return a finding if members that have left are taken to have used the present ones' strategy.
+    """Return a finding if members that have left are assumed to have used the present ones'
+    strategy.
 
-    They may have been stopped to change it. Nothing is assumed for a member whose strategy a file
-    shows, or a dump of its queues' holders from the time when it was there.
+    They may have been stopped to change it. Nothing is assumed for a member whose strategy is shown
+    by a file, or by a dump of its queues' holders from the time when it was present.
 
     Args:
         group: the group.
         pieces: its evidence.
         presence: the presence of its members.
-        strategies: as files name them, or as a dump shows.
+        strategies: the strategies named in files or shown by a dump.
         context: the cluster.
         proxied: clients behind proxies, which use no strategy.
     """
@@ -485,12 +486,12 @@ def _dumps(
     presence: Presence,
     context: ClusterContext,
 ) -> Iterable[tuple[list[str], Owners]]:
-    """Yield the members and owners of each topic in each dump that shows a settled group.
+    """Yield the members and owners for each topic in each dump that shows a settled group.
 
-    A broker on which the group never committed is left out of the dump (rocketmq.md §13 no. 3):
-    only topics that it shows on every broker with a connection of the group are whole. Nor is a
-    dump settled in which a queue without an owner may be that of a member that does not report its
-    queues, or of which rows may be missing.
+    A broker on which the group never committed is missing from the dump (rocketmq.md §13 no. 3), so
+    only topics that it shows on every broker with a connection of the group are complete. Nor is a
+    dump settled if rows may be missing, or if a queue without an owner may belong to a member that
+    does not report its queues.
     """
     used = list(filter(_of_strategies, pieces))
     cut = _partial_topics(used)
@@ -525,7 +526,7 @@ def _dumps(
 
 
 def _partial_topics(pieces: Iterable[Evidence]) -> set[tuple[str, str]]:
-    """Return files of consumerProgress -s, each with the topics whose rows may be missing."""
+    """Return the files of consumerProgress -s, each with the topics whose rows may be missing."""
     return {
         (file_of(piece.source), piece.values["topic"])
         for piece in filter(_of_strategies, pieces)
@@ -552,17 +553,17 @@ def _explains(
     unheld: bool = False,
     of_go: str | None = None,
 ) -> bool:
-    """Return True if the strategy gives the queues to just these owners.
+    """Return True if the strategy gives the queues to exactly these owners.
 
-    Where members of several languages take a queue, the dump names one of them; a member whose
-    queues are unknown contradicts no strategy.
+    If members of several languages take a queue, the dump names one of them; a member whose queues
+    are unknown contradicts no strategy.
 
     Args:
         text: the strategy.
         clients: the members.
         owners: the owners of all queues.
         languages: the languages of the clients, where known.
-        unheld: a queue without a holder contradicts no strategy.
+        unheld: whether a queue without a holder is compatible with any strategy.
         of_go: the strategy of Go members, if it is a different one.
     """
     texts = {GO: of_go or text}

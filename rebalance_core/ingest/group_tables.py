@@ -81,7 +81,7 @@ if TYPE_CHECKING:
     from rebalance_core.ingest.evidence_types import GroupEvidence
 
 REJECTED_TABLE = "collection"
-"""The ``table_name`` of something that is not in an input table yet: a line or file of the
+"""The ``table_name`` for something that is not in an input table yet: a line or file of the
 collection.
 """
 
@@ -120,7 +120,7 @@ def once(tables: Tables) -> Tables:
 def of_cluster(
     table: str, rows: Iterable[dict[str, object]], cluster: str
 ) -> list[dict[str, object]]:
-    """Return the rows with the cluster's name, which ``rejected`` lacks, and with the findings'
+    """Return the rows with the cluster's name, except for ``rejected``, and with the findings'
     fingerprints.
     """
     if table == "rejected":
@@ -135,7 +135,9 @@ def of_cluster(
 
 
 def sequenced(events: Iterable[Event]) -> list[Event]:
-    """Return all events of some moments in order, with their position among simultaneous events."""
+    """Return all events at some moments in order, with their positions among simultaneous
+    events.
+    """
     ordered = sorted(events, key=event_order)
     last_ms, sequence = None, 0
     for row in ordered:
@@ -153,7 +155,7 @@ def newest(
     key_of: Callable[[Observed], tuple[object, ...]],
     offset_of: Callable[[Observed], int],
 ) -> list[Observed]:
-    """Return one row per key: the highest offset where one instant has several."""
+    """Return one row per key, with the highest offset if there are several at one instant."""
     best: dict[tuple[object, ...], Observed] = {}
     for row in rows:
         key = key_of(row)
@@ -178,7 +180,9 @@ LISTED = 20
 
 
 def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext) -> Tables:
-    """Return events, settings, observed rows and findings of one group; any order of evidence."""
+    """Return the events, settings, observed rows and findings of a group from evidence in any
+    order.
+    """
     evidence = sorted(
         through_proxies(of_group(without_torn_rows(pieces), context), context),
         key=lambda p: (context.time_of(p), p.place, p.position, p.source, p.kind),
@@ -289,10 +293,11 @@ def _observed(
 
 
 def _versions(pieces: Iterable[GroupEvidence], modes: Mapping[str, str]) -> dict[str, str]:
-    """Return versions of clients that dumps list; a broker's registration line goes first.
+    """Return the versions of clients listed in dumps; a broker's registration line takes
+    precedence.
 
-    A proxy reports its own version for every member, a broker with an embedded proxy for gRPC
-    members.
+    A proxy reports its own version for every member; a broker with an embedded proxy does so for
+    gRPC members.
     """
     versions: dict[str, str] = {}
     for piece in pieces:
@@ -307,7 +312,7 @@ def _versions(pieces: Iterable[GroupEvidence], modes: Mapping[str, str]) -> dict
 
 
 def client_languages(pieces: Iterable[GroupEvidence], modes: Mapping[str, str]) -> dict[str, str]:
-    """Return the language of each client that some file shows, by client id.
+    """Return the language of each client shown by some file, by client id.
 
     Brokers print it (ali-ons as Java) unless they have no name for it. Otherwise the form of a
     client's log identifies Go and C++, and lines that only Java logs identify Java; the form of
@@ -359,13 +364,15 @@ def proxied_languages(pieces: Iterable[GroupEvidence], modes: Mapping[str, str])
 
 
 _GO_VERSION = re.compile(r"v\d+\.\d+\.\d+.*")
-"""PROP_CLIENT_VERSION of Go; Java prints V5_3_3."""
+"""Go's PROP_CLIENT_VERSION; Java prints V5_3_3."""
 _CPP_ID = re.compile(r"\d+-\d+\.\d+\.\d+\.\d+@")
-"""C++ up to 1.2.0 has pid-ip@instance; all others begin with the address."""
+"""C++ up to 1.2.0 uses pid-ip@instance; all other ids begin with the address."""
 
 
 def _printed_language(language: str | None, version: int | str | None) -> str | None:
-    """Return a client's language as brokers print it, ali-ons apart; ``OTHER`` for a new one."""
+    """Return a client's language as brokers print it, except for ali-ons; ``OTHER`` for a new
+    one.
+    """
     if language is None:
         return None
     if version is not None:
@@ -376,7 +383,7 @@ def _printed_language(language: str | None, version: int | str | None) -> str | 
 
 
 def client_libraries(languages: Mapping[str, str]) -> dict[str, str]:
-    """Return the library of each client that is not Java's, by client id; none states its release.
+    """Return, by client id, the library of each non-Java client; none states its release.
 
     >>> client_libraries({"a": "JAVA", "b": "GO", "c": "NODE"})
     {'b': 'GO', 'c': 'ali-ons'}
@@ -391,7 +398,9 @@ def client_libraries(languages: Mapping[str, str]) -> dict[str, str]:
 def client_releases(
     pieces: Iterable[GroupEvidence], languages: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return the release by client id of other languages' clients, as consumerStatus states it."""
+    """Return, by client id, the release of other languages' clients, as stated in
+    consumerStatus.
+    """
     releases: dict[str, str] = {}
     for piece in pieces:
         if piece.kind != "client":
@@ -414,7 +423,7 @@ def _complete_joins(events: Iterable[Event], **columns: Mapping[str, str | int])
 
 
 def _in_order(events: list[Event]) -> list[Event]:
-    """Return the events by time, keeping the order of events of the same instant."""
+    """Return the events by time, keeping the order of events at the same instant."""
     for index, row in enumerate(events):
         row[ORDER] = index
     events.sort(key=event_order)
@@ -424,7 +433,7 @@ def _in_order(events: list[Event]) -> list[Event]:
 
 
 def _release_unknown(group: str, libraries: Mapping[str, str]) -> Iterator[Finding]:
-    """Yield a finding for all members that are no Java clients."""
+    """Yield a finding for all members that are not Java clients."""
     if libraries:
         names = ", ".join(sorted({*libraries.values()}))
         yield finding(
@@ -439,7 +448,7 @@ def _release_unknown(group: str, libraries: Mapping[str, str]) -> Iterator[Findi
 
 
 def _taken_as_java(group: str, languages: Mapping[str, str]) -> Iterator[Finding]:
-    """Yield a finding for all members of languages that are not modelled."""
+    """Yield a finding for all members whose languages are not modelled."""
     clients = sorted(c for c, language in languages.items() if not is_modelled(language))
     if clients:
         names = ", ".join(sorted({languages[client] for client in clients}))
@@ -470,7 +479,7 @@ def _not_modelled(group: str, versions: Mapping[str, str]) -> Iterator[Finding]:
 def _of_static_topics(
     group: str, events: Iterable[Event], context: ClusterContext
 ) -> Iterator[Finding]:
-    """Yield a finding for each static topic that a member subscribes."""
+    """Yield a finding for each static topic that a member subscribes to."""
     for topic in sorted(_subscribed(events) & context.static_topics.keys()):
         yield finding(
             "INGEST_STATIC_TOPIC",
@@ -486,7 +495,9 @@ def _of_static_topics(
 
 
 def _all_broadcast(events: Iterable[Event], group_row: ConsumerGroupsGiven) -> bool:
-    """Return True if the brokers state it of every member, or the collection's settings of all."""
+    """Return True if the brokers state it for every member, or the collection's settings for
+    all.
+    """
     joins = [row for row in events if row["event_type"] == CONSUMER_JOIN]
     models = {row.get("message_model") or group_row.get("message_model") for row in joins}
     return models == {BROADCASTING}
@@ -537,8 +548,8 @@ def tables_of(part: str, key: str, pieces: Iterable[Evidence], context: ClusterC
     """Return the rows that result from all evidence on one group or topic.
 
     Args:
-        part: GROUP; TOPIC; COMMIT, the offsets that a group committed; or REFUSED, the unreadable
-            parts of files.
+        part: GROUP; TOPIC; COMMIT for the offsets that a group committed; or REFUSED for the
+            unreadable parts of files.
         key: The name of the group or topic.
         pieces: The evidence, in any order.
         context: The cluster's context.

@@ -1,5 +1,5 @@
 """Client addresses that a tool has replaced (a fleet's real addresses are in few networks), and ids
-that it partly masked.
+that it has partly masked.
 """
 
 import re
@@ -29,7 +29,8 @@ _MASKED = re.compile(
 
 
 def looks_hashed(addresses: Iterable[str]) -> bool:
-    """Return True if the addresses are hashes, or of about as many networks as there are hosts.
+    """Return True if the addresses are hashes, or come from about as many networks as there are
+    hosts.
 
     >>> looks_hashed(["10.0.0.1", "10.0.0.2", "10.1.0.3"]), looks_hashed(["9f86d081"])
     (False, True)

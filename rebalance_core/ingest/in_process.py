@@ -1,6 +1,6 @@
-"""A whole collection read and put together in this process: the plain form of the job.
+"""Reads and combines a whole collection in this process: the plain form of the job.
 
-The Spark job calls the same functions; it only spreads the files, the groups and the topics.
+The Spark job calls the same functions and only distributes the files, groups and topics.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Ingested:
     """The contents of a collection.
 
     Attributes:
-        tables: Their rows.
+        tables: The rows of the tables.
         stats: How much of each file was understood.
         evidence: The files' facts, as `EVIDENCE_SCHEMA`; packed on demand.
         end_ms: The end of the collection.
@@ -99,11 +99,11 @@ def read_collection(
     Args:
         collection: `open_collection` of a folder.
         assumed: the settings that apply where no file states them.
-        progress: called with how many files are read, of how many.
-        opening: the rows that open a `ContinuedCollection`.
+        progress: called with the number of files read so far and the total.
+        opening: the opening rows of a `ContinuedCollection`.
 
     Raises:
-        InputRefused: as of `refuse_other_names`.
+        InputRefused: as for `refuse_other_names`.
     """
     if not isinstance(collection, ContinuedCollection):
         collection.refuse_without_state()
@@ -149,7 +149,7 @@ def read_collection(
 
 @dataclass(frozen=True, eq=False)
 class _Packed:
-    """Batches of `EVIDENCE_SCHEMA`, made again each time."""
+    """Batches of `EVIDENCE_SCHEMA`, created anew each time."""
 
     pieces: list[Evidence | FileStats]
 
@@ -158,7 +158,7 @@ class _Packed:
 
 
 def refuse_other_names(collection: Collection, names: Sequence[OtherName]) -> None:
-    """Raise `InputRefused` if groups get names that the opening state does not have."""
+    """Raise `InputRefused` if groups receive names that the opening state does not have."""
     if isinstance(collection, ContinuedCollection):
         name = names[0]
         raise InputRefused(
@@ -177,10 +177,10 @@ def reader_of(collection: Collection, file: CollectedFile, assumed: Assumptions)
 
 
 def read_file(reader: FileReader, place: FileToRead) -> Iterator[Evidence | Unread]:
-    """Yield all that one file states; unreadable files are refused.
+    """Yield everything stated by one file; unreadable files are refused.
 
     Raises:
-        OSError: The object store failed; no file is refused for that.
+        OSError: The object store failed, for which no file is refused.
     """
 
     def stated() -> Iterator[Evidence | Unread]:
@@ -195,7 +195,7 @@ def read_file(reader: FileReader, place: FileToRead) -> Iterator[Evidence | Unre
 def _or_refused(
     reader: FileReader, stated: Iterable[Evidence | Unread]
 ) -> Iterator[Evidence | Unread]:
-    """Yield what a file states, and its refusal if it cannot be read on."""
+    """Yield what a file states, and its refusal if reading cannot continue."""
     try:
         yield from stated
     except Unreadable as refusal:
@@ -214,7 +214,7 @@ class Content:
     content: bytes
 
     def open(self, at: int = 0) -> BinaryIO:
-        """Open the bytes from one of them on."""
+        """Open the bytes from the given one on."""
         opened = BytesIO(self.content)  # shares the bytes, unlike a slice
         opened.seek(at)
         return opened
@@ -227,16 +227,16 @@ class Content:
 def read_range(
     reader: FileReader, place: FileToRead, start: int, size: int
 ) -> Iterator[Evidence | Unread]:
-    """Yield all facts in the lines of a log that begin within a range of its bytes.
+    """Yield all facts in those lines of a log that begin within a range of its bytes.
 
     Args:
         reader: the reader of the log, whose lines are not wrapped.
-        place: where it lies.
+        place: its location.
         start: the first byte of the range.
-        size: bytes in the range.
+        size: the number of bytes in the range.
 
     Raises:
-        OSError: as of `read_file`.
+        OSError: as for `read_file`.
     """
     reader.stats.begins = start
 
@@ -252,20 +252,22 @@ def read_range(
 
 
 class _Lines:
-    """Whole lines that begin in a range of a file, as `blocks_of` reads a file."""
+    """The whole lines that begin in a range of a file, in the form in which `blocks_of` reads a
+    file.
+    """
 
     def __init__(self, opened: BinaryIO, start: int, size: int) -> None:
-        """Leave out the rest of the line that begins before the range.
+        """Skip the rest of the line that begins before the range.
 
         Args:
             opened: the file, at the byte before the range; at 0 if it begins there.
             start: the first byte of the range.
-            size: bytes in the range.
+            size: the number of bytes in the range.
         """
         self._opened, self._left = opened, size
         self._open_end = False
         if start:
-            self._left += 1  # the byte before the range ends a line, or the line goes on in it
+            self._left += 1  # the byte before the range ends a line, or the line continues in it
             while (skipped := opened.readline(_SKIPPED)) and not skipped.endswith(b"\n"):
                 self._left -= len(skipped)
             self._left -= len(skipped)
@@ -306,7 +308,7 @@ def _blocks(file: CollectedFile, place: FileToRead) -> Iterator[bytes]:
 
 
 def total_stats(collection: Collection, parts: Iterable[FileStats]) -> list[FileStats]:
-    """Return the counts of each file, in order: splits added up; all 0 if nothing was read."""
+    """Return the counts of each file, in order, with splits added up; all 0 if nothing was read."""
     files = {file.name: file for file in collection.files if file.kind != GIVEN_GROUPS}
     totals = {name: FileStats(name, file.kind) for name, file in files.items()}
     for part in sorted(parts, key=lambda part: part.begins):
@@ -345,7 +347,7 @@ def total_stats(collection: Collection, parts: Iterable[FileStats]) -> list[File
 
 
 def _add_steps_back(total: FileStats, part: FileStats, position: int) -> None:
-    """Add where the times of a split go back, before its moments are added to the total.
+    """Add the points where a split's times go back, before its moments are added to the total.
 
     Args:
         total: the total of the previous splits.
@@ -371,7 +373,7 @@ def _add_steps_back(total: FileStats, part: FileStats, position: int) -> None:
 
 
 def _joined_edges(total: FileStats, part: FileStats, position: int) -> FileStats:
-    """Note a step between two splits; return the second one as its lines follow on the first's.
+    """Record a step between two splits; return the second one as the continuation of the first.
 
     Args:
         total: the total of the previous splits.
@@ -413,7 +415,7 @@ def understood(collection: Collection, stats: Iterable[FileStats]) -> list[FileR
         stats: how each file that is read was understood.
 
     Returns:
-        The status and its reason, lines, how many were understood, and the share.
+        The status and its reason, the number of lines, how many were understood, and the share.
     """
     earlier = {file.name for file in collection.files if file.earlier}
     own = (file_stats for file_stats in stats if file_stats.name not in earlier)
@@ -436,7 +438,9 @@ def understood(collection: Collection, stats: Iterable[FileStats]) -> list[FileR
 
 
 def _kind(name: str) -> str:
-    """Return the kind of a file that is not read, by its path; empty: it has none."""
+    """Return the kind of a file that is not read, by its path, or an empty string if it has
+    none.
+    """
     file = identify(name)
     return file.kind if file else ""
 
@@ -481,10 +485,10 @@ def _accounted(file_stats: FileStats, status: str, reason: str = "") -> FileReco
 
 
 def with_lines(rejected: Mapping[str, int], files: Iterable[FileRecord]) -> dict[str, int]:
-    """Count refused lines by code; ``rejected`` has a single row for a file that was refused whole.
+    """Count refused lines by code; ``rejected`` has a single row for a file refused as a whole.
 
     Args:
-        rejected: how often each code occurs in ``rejected``.
+        rejected: the number of occurrences of each code in ``rejected``.
         files: `understood`.
     """
     lines = Counter(rejected)

@@ -6,10 +6,10 @@ one queue after another, so consecutive lines show how long each step took. The 
 leave add up to the time that it needs to reach all brokers. No row shows these, for the reasons
 given:
 
-* notices: only one line per second is kept, which may be the fastest client's;
+* notices: only one line per second is kept, which may be from the fastest client;
 * member lists, locks, passes: no line is logged when the request is sent or the pass begins;
-* heartbeat rounds: from 5.0 on each twentieth request is logged, not each twentieth round;
-* commits: the request is one-way, and no line is about an answer;
+* heartbeat rounds: from 5.0 on, every twentieth request is logged, not every twentieth round;
+* commits: the request is one-way, so there is no line about an answer;
 * first pulls: only orderly clients log theirs, in a line without the time at which the queue was
   taken.
 """
@@ -38,14 +38,15 @@ if TYPE_CHECKING:
     from rebalance_core.contracts.rows import LatenciesBegun
 
 LONGEST_STEP_MS = 3_000
-"""ClientConfig.mqClientApiTimeout: entries farther apart are not steps of one round."""
+"""ClientConfig.mqClientApiTimeout: lines farther apart are not steps of the same round."""
 LONGEST_TAKE_MS = 1_000
-"""From 5.2 on passes begin at least this long after the end of another, so two queues that a client
-takes within less belong to one pass."""
+"""From 5.2 on, a pass begins at least this long after the end of the previous one, so two queues
+that a client takes within less time belong to one pass.
+"""
 LONGEST_START_UP_MS = 10 * MINUTE_MS
 """A registration this long after the client was created belongs to a later start of the group."""
 _OWN_INSTANCE = re.compile(r"@\d+#\d+$")
-"""A client id that only one consumer has: ``changeInstanceNameToPID`` adds a time to the
+"""A client id that belongs to only one consumer: ``changeInstanceNameToPID`` adds a time to the
 process id (4.9 and later). Any other id may be shared, and its time may then be the start of
 another group.
 """
@@ -53,7 +54,7 @@ another group.
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A log line of a round of requests: its time, broker and position."""
+    """A log line in a round of requests: its time, broker and position."""
 
     at_ms: int
     broker: str
@@ -63,7 +64,7 @@ class Line:
 def latency_rows(
     group: str, pieces: Iterable[Evidence], names: ProcessNames, context: ClusterContext
 ) -> list[LatenciesBegun]:
-    """Return the latencies of a group that its evidence shows, in no order.
+    """Return the latencies of a group shown by its evidence, in no particular order.
 
     Args:
         group: its name.
@@ -120,7 +121,9 @@ Run = tuple[str, object, str | None]
 
 
 def rounds_of(steps: Iterable[Line]) -> Iterator[list[Line]]:
-    """Yield the lines of each round by time: each from another broker, soon after the last."""
+    """Yield the lines of each round by time, each from another broker and soon after the previous
+    one.
+    """
     begun: list[Line] = []
     for step in sorted(steps, key=lambda step: (step.at_ms, step.broker)):
         follows = bool(begun) and step.at_ms - begun[-1].at_ms <= LONGEST_STEP_MS
@@ -134,10 +137,10 @@ def rounds_of(steps: Iterable[Line]) -> Iterator[list[Line]]:
 
 
 def registrations(joins: dict[str, list[Line]], created: Mapping[str, int]) -> Iterator[Found]:
-    """Yield the steps and the start-up of each join.
+    """Yield the steps and the startup of each join.
 
     Args:
-        joins: registrations by client; emptied on the way, as there may be many.
+        joins: registrations by client; emptied along the way, as there may be many.
         created: when the instance of each client was made.
     """
     for client_id in list(joins):
@@ -174,7 +177,7 @@ def unregistrations(
 def queues_taken(
     takes: Mapping[Run, list[Line]], owners: Mapping[Run, str | None]
 ) -> Iterator[Found]:
-    """Yield the time from each queue that a pass takes to the next of the topic."""
+    """Yield the time from each queue that a pass takes to the next one of the topic."""
     for run, lines in takes.items():
         for before, step in pairwise(sorted(lines, key=lambda step: (step.at_ms, step.source))):
             if step.at_ms - before.at_ms < LONGEST_TAKE_MS:

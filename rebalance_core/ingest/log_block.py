@@ -1,4 +1,4 @@
-"""Lines of a log by the block: the lines that its parser must read, and the counts of all.
+"""Lines of a log, block by block: the lines that its parser must read, and the counts of all.
 
 Most lines of a log contain nothing of interest and are never looked at individually.
 """
@@ -34,8 +34,7 @@ HEADS = {
     kind: log_lines.CLIENT_HEAD if kind == collection.CLIENT_LOG else log_lines.SERVER_HEAD
     for kind in WORDS
 }
-"""The beginning of every line of a log; lines of another kind of log are not understood.
-"""
+"""The beginning of every line of a log; lines from another kind of log are not understood."""
 STEP_CHARACTERS = len("yyyy-MM-dd HH:mm:s")
 HOUR_CHARACTERS = len("yyyy-MM-dd HH")
 
@@ -53,10 +52,10 @@ def lines_in(block: bytes) -> pa.StringArray:
 
 @dataclass(frozen=True)
 class LogBlock:
-    """Lines of a log without characters that copies leave at their ends.
+    """Lines of a log without the characters that copying leaves at their ends.
 
     Attributes:
-        lines: as RocketMQ writes them; blank ones count for nothing.
+        lines: the lines as RocketMQ writes them; blank ones are ignored.
         kind: the kind of the log.
     """
 
@@ -78,7 +77,7 @@ class LogBlock:
 
     @cached_property
     def times(self) -> pa.StringArray:
-        """The times of the lines with a head, as they are written."""
+        """The times of the lines with a head, as written."""
         return pc.utf8_slice_codeunits(self._with_head, 0, log_lines.SECOND_CHARACTERS)
 
     @cached_property
@@ -95,7 +94,7 @@ class LogBlock:
         return self.lines.filter(self.headed)
 
     def steps(self) -> dict[str, int]:
-        """Count the routine lines, below WARN, in every 10 s, by the time as it is written."""
+        """Count the routine lines, below WARN, in every 10 s, by the time as written."""
         routine = pc.invert(pc.match_substring_regex(self._with_head, log_lines.ALARM))
         steps = pc.utf8_slice_codeunits(self.times.filter(routine), 0, STEP_CHARACTERS)
         return {count["values"]: count["counts"] for count in pc.value_counts(steps).to_pylist()}
@@ -103,8 +102,8 @@ class LogBlock:
     def rows_to_read(self, zone: tzinfo | None) -> list[int]:
         """Return the lines that the parser has to read, in order.
 
-        They are those that hold a word of ours, and those without such a word that show when or how
-        a line with one is meant.
+        They are those that contain one of our words, and those without one that determine the time
+        or meaning of a line that does.
 
         Args:
             zone: the zone of a client's host; None for a server.
@@ -130,8 +129,8 @@ class LogBlock:
         return sorted(around)
 
     def _in_repeated_hours(self, zone: tzinfo) -> list[int]:
-        """Return the lines in an hour that the time zone repeats; earlier lines show which pass
-        they belong to.
+        """Return the lines in an hour that the time zone repeats; earlier lines show to which pass
+        they belong.
         """
         hours = pc.utf8_slice_codeunits(self.times, 0, HOUR_CHARACTERS)
         repeated = [

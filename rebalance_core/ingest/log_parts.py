@@ -1,4 +1,4 @@
-"""Splits logs where their hosts' clocks were set, so that each part has a clock of its own."""
+"""Splits logs where their hosts' clocks were set, so that each part has its own clock."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from rebalance_core.model.timeline import EVER_MS, Interval, Timeline
 
 
 class Host(NamedTuple):
-    """The clock that dates the lines of a log, from one step of that clock to the next.
+    """The clock that dates the lines of a log from one of its steps to the next.
 
     Attributes:
         kind: the kind of log; a broker's lock and POP logs use its broker's clock.log.
         place: its folder.
-        part: how many steps of its clock were before.
+        part: the number of earlier steps of its clock.
     """
 
     kind: str
@@ -32,20 +32,20 @@ class Host(NamedTuple):
 
     @property
     def machine(self) -> tuple[str, str]:
-        """Return the host whenever its clock was set."""
+        """Return the host independently of when its clock was set."""
         return self.kind, self.place
 
 
 @dataclass(frozen=True)
 class LogPart:
-    """The lines of a log that a single clock dates.
+    """The lines of a log that are dated by a single clock.
 
     Attributes:
         file: the log, or one of its files.
-        host: whose clock it is.
-        since: the position of its first line; 0 of the first part of a file.
+        host: the host with this clock.
+        since: the position of its first line; 0 for the first part of a file.
         stats: how it was understood.
-        step: the step back at its begin; None: its file begins with it, or its clock was set
+        step: the step back at its beginning; None if its file begins with it or its clock was set
             forward.
     """
 
@@ -59,10 +59,11 @@ class LogPart:
 def log_parts(
     files: Iterable[CollectedFile], counted: Mapping[str, FileStats]
 ) -> Iterator[LogPart]:
-    """Yield the parts of the logs of brokers, clients and name servers, those of a host in order.
+    """Yield the parts of the logs of brokers, clients and name servers, with those of each host in
+    order.
 
-    A broker's logs of locks and POP step where its broker.log does; if they have other steps, each
-    of their parts has the clock whose lines in broker.log cover the largest share.
+    A broker's lock and POP logs have the same steps as its broker.log; if they have others, each of
+    their parts has the clock whose lines in broker.log cover the largest share.
     """
     logs: dict[tuple[str, str], list[CollectedFile]] = {}
     others: dict[str, dict[str, list[CollectedFile]]] = {}
@@ -100,7 +101,7 @@ def _as_broker_log(own: Iterable[LogPart], others: list[LogPart]) -> Iterator[Lo
         return
     for part in others:
         begin, end = part.stats.first_line_at, part.stats.last_line
-        # texts of one clock sort like their times
+        # the strings of one clock sort like their times
         inside = [host for host, first, last in spans if first <= begin and end <= last]
         begun = [host for host, first, last in spans if first <= begin <= last]
         host = next(iter([*inside, *begun, *(span[0] for span in spans)]))
@@ -111,8 +112,8 @@ def by_position(values: Mapping[int, int]) -> Timeline[int]:
     """Return a timeline over the positions in a file.
 
     Args:
-        values: the values by the position at which each begins to hold; the first also holds before
-            that.
+        values: the values by the position from which each applies; the first one also applies
+            before that.
     """
     begins = sorted(values)
     ends = [*begins[1:], EVER_MS]

@@ -1,4 +1,4 @@
-"""Rows of ``observed_facts`` from the lines of logs, as `LOG_FACTS` declares them."""
+"""Rows of ``observed_facts`` from log lines, as declared in `LOG_FACTS`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     )
 
     class _About(TypedDict, total=False):
-        """The fields that are columns of `observed_facts`, of the kinds that have them."""
+        """The fields that are columns of `observed_facts`, for the kinds that have them."""
 
         topic: str
         broker_name: str
@@ -52,8 +52,8 @@ Merge = Callable[[Details, Details], Details]
 class FactRows:
     """Rows under construction; statements must come in order of time.
 
-    ``times`` counts the statements of one moment, or else the kind's windows (seconds or minutes)
-    that contain one. This count does not change when a job keeps one repeated line per window.
+    ``times`` counts the statements at one moment, or the kind's windows (seconds or minutes) that
+    contain one. This count does not change if a job keeps one repeated line per window.
     """
 
     def __init__(self, group: str | None = None) -> None:
@@ -76,8 +76,8 @@ class FactRows:
         alike: tuple[str, ...] = (),
         by_source: bool = False,
     ) -> None:
-        """Add a statement; `merge` joins details that do not distinguish two things, where those
-        named in `alike` are equal; with `by_source` those of two sources are two rows.
+        """Add a statement; `merge` combines details that do not distinguish two things if those
+        named in `alike` are equal; with `by_source`, those from two sources are two rows.
         """
         declared = FACT_KINDS[kind]
         texts = {name: as_text(value) for name, value in (details or {}).items()}
@@ -112,7 +112,7 @@ class FactRows:
 
 
 def as_text(value: Any) -> str:
-    """Return a value of the details; unknown is empty, pairs are ``name=value``.
+    """Return a value in the details as text; unknown is empty, pairs are ``name=value``.
 
     >>> as_text(None), as_text(True), as_text(["a", "b"]), as_text([("T", "*")])
     ('', 'true', 'a, b', 'T=*')
@@ -132,16 +132,16 @@ def _pair(value: Any) -> bool:
     return isinstance(value, list | tuple) and len(value) == 2
 
 
-# Rows of ``observed_facts`` from the lines of logs, as `LOG_FACTS` declares them.
+# Rows of ``observed_facts`` from log lines, as declared in `LOG_FACTS`.
 #
 # A fact whose rows need more than its fields has its own reader in `READERS`.
 MOST_HOSTS = 5
-"""Hosts named in one row of OFFSET_WENT_BACK."""
+"""The maximum number of hosts named in one row of OFFSET_WENT_BACK."""
 
 
 class Clients:
-    """Find the client that a line is about: by its process, or its address at the broker
-    that logs it.
+    """Finds the client that a line is about, by its process or by its address at the broker that
+    logs it.
 
     Args:
         pieces: all evidence on the group.
@@ -165,7 +165,7 @@ class Clients:
                 self._channels[piece.place, piece.values["client_addr"]] = piece.values["client_id"]
 
     def client_id_of(self, piece: Evidence) -> str | None:
-        """Return the client id, None if no file shows it."""
+        """Return the client id, or None if no file shows it."""
         client_id, channel = piece.values.get("client_id"), piece.values.get("channel")
         if client_id:
             return str(client_id)
@@ -181,10 +181,10 @@ FactReader = Callable[[FactRows, Any, int, Clients | None], None]
 def add_log_rows(
     rows: FactRows, piece: Evidence, at_ms: int, clients: Clients | None = None
 ) -> None:
-    """Add the rows that a line of a log makes; most make none.
+    """Add the rows that result from a log line; most lines yield none.
 
     Args:
-        rows: the group's rows, or of the cluster.
+        rows: the group's rows, or the cluster's.
         piece: the line's fields.
         at_ms: when it was true.
         clients: the group's clients; None for the cluster, whose lines name no client.
@@ -195,10 +195,10 @@ def add_log_rows(
 
 
 def _declared(rows: FactRows, piece: Evidence, at_ms: int, clients: Clients | None) -> None:
-    """Add a row of the kind declared, with the fact's fields in the columns of their names.
+    """Add a row of the declared kind, with the fact's fields in the columns with their names.
 
-    Where the line of a broker names no broker it is its own; the client that a client's line is
-    about is found by its process.
+    If a broker's line names no broker, it is about itself; the client that a client's line is about
+    is found by its process.
     """
     fact, v = LOG_FACTS[piece.kind], cast("_About", piece.values)
     own_broker = piece.place if fact.log in (BROKER, LOCK) else None
@@ -262,7 +262,9 @@ def _went_back(rows: FactRows, piece: OffsetWentBackPiece, at_ms: int, _: Client
 
 
 def _both_went_back(first: Details, second: Details) -> Details:
-    """Join falls of one queue: the largest keeps its two offsets, as others fell from elsewhere."""
+    """Combine falls of one queue; the largest keeps its two offsets, because the others fell from
+    elsewhere.
+    """
     hosts = first["client_host"].split(", ")
     if second["client_host"] not in hosts and len(hosts) < MOST_HOSTS:
         hosts.append(second["client_host"])
@@ -302,7 +304,7 @@ def _expired(
     at_ms: int,
     clients: Clients | None,
 ) -> None:
-    """Make the row of a queue: a broker is named by its address in the line, if a file knows it."""
+    """Add the row of a queue, naming its broker by the address in the line if a file knows it."""
     v = piece.values
     details = {"lowest": v["offset"], "highest": v["offset"], LOG_FOLDER: piece.place}
     rows.add(
@@ -320,7 +322,9 @@ def _expired(
 
 
 def _joining(lowest: str, highest: str) -> Merge:
-    """Return what joins statements on one queue to one with its lowest and highest offset."""
+    """Return a function that combines statements on one queue into one with its lowest and highest
+    offsets.
+    """
 
     def merge(first: Details, second: Details) -> Details:
         return first | {
@@ -345,7 +349,7 @@ def _not_listed(
 
 
 def _notified(rows: FactRows, piece: NotifiedPiece, at_ms: int, clients: Clients | None) -> None:
-    """Make the row of a notice to any member: a job keeps one line a second for all of them."""
+    """Add the row of a notice to any member; a job keeps one line per second for all of them."""
     address = piece.values["address"]
     broker = clients.brokers.get(address) if clients else None
     rows.add("NOTIFIED", at_ms, piece.source, {"address": address}, broker_name=broker)

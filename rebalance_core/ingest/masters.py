@@ -1,4 +1,4 @@
-"""Times at which a broker's master leaves or returns while its slaves are alive."""
+"""The times at which a broker's master leaves or returns while its slaves are alive."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class MasterTurn:
     Attributes:
         broker_name: its broker.
         at_ms: the time, epoch ms UTC.
-        is_down: it was lost.
+        is_down: whether it was lost.
         source: ``file:line`` that states it.
-        mode: for a loss, what the slaves do, one of `model.events.MASTER_MODES`; None: unknown.
+        mode: for a loss, what the slaves do, one of `model.events.MASTER_MODES`; None if unknown.
     """
 
     broker_name: str
@@ -48,12 +48,12 @@ _LIFE = ("broker_booted", "broker_stopping", "min_broker")
 
 
 def process_turns(ordered: list[ClusterEvidence], replicas: Replicas) -> Iterator[MasterTurn]:
-    """Yield stops and starts of masters' processes while a slave of theirs runs.
+    """Yield stops and starts of masters' processes while one of their slaves runs.
 
-    If a log has two starts of a master and no stop between them, its process died: its slaves
-    log from then on that they cannot reach it. Without such lines the time is unknown, and this
-    yields no turn. Slaves that may act as master also log when they do, 10 s after the loss, and
-    when the master is back.
+    If a log has two starts of a master and no stop between them, its process died, and from then on
+    its slaves log that they cannot reach it. Without such lines, the time is unknown and no turn is
+    yielded. Slaves that may act as master also log when they do, 10 s after the loss, and when the
+    master is back.
     """
     running: dict[str, bool] = {}
     booted_ms: dict[str, int] = {}
@@ -78,12 +78,13 @@ def process_turns(ordered: list[ClusterEvidence], replicas: Replicas) -> Iterato
 
 
 def role_turns(ordered: list[ClusterEvidence], replicas: Replicas) -> Iterator[MasterTurn]:
-    """Yield the losses of masters, and when the same or another replica became master.
+    """Yield the losses of masters, and the times at which the same or another replica became
+    master.
 
-    A loss is dated by the record of the end of that master's process or role: in the name server's
-    log, its own stop, a slave's failing copies, or the line in which it becomes a slave; otherwise
-    by the moment at which the next master took over. Within one second of the logs the loss comes
-    first.
+    A loss is dated by the record of the end of that master's process or role (in the name server's
+    log, its own stop, a slave's failing copies, or the line in which it becomes a slave), otherwise
+    by the moment at which the next master took over. Within the same second of the logs, the loss
+    comes first.
     """
     for name in sorted(replicas.switched):
         of_name = {f: r for f, r in replicas.folders.items() if r.broker_name == name}
@@ -119,7 +120,7 @@ def role_turns(ordered: list[ClusterEvidence], replicas: Replicas) -> Iterator[M
 def _listed_since(
     ordered: list[ClusterEvidence], name: str, since_ms: int, until_ms: int, lost: Collection[str]
 ) -> Iterator[MasterTurn]:
-    """Yield another master without a collected log, at the first list that names it."""
+    """Yield any other master without a collected log, at the first list that names it."""
     for piece in ordered:
         at_ms = piece.at_ms or 0
         if piece.kind != "broker" or not since_ms < at_ms < until_ms:
@@ -142,7 +143,7 @@ def _ends(piece: ClusterEvidence, folder: str, addresses: Collection[str]) -> bo
 
 
 def _slave_runs(running: dict[str, bool], replicas: Replicas, name: str) -> bool:
-    """Return True for a collected slave that was not seen to stop; any other is taken to run."""
+    """Return True for a collected slave that was not seen to stop; any other is assumed to run."""
     slaves = [f for f, r in replicas.folders.items() if r.slave and r.broker_name == name]
     return not slaves or any(running.get(folder, True) for folder in slaves)
 
@@ -166,7 +167,7 @@ def _unlogged_end(
 
 
 def dumped_turns(ordered: list[ClusterEvidence], replicas: Replicas) -> Iterator[MasterTurn]:
-    """Yield lists in which a broker has only slaves, or has its master again."""
+    """Yield the lists in which a broker has only slaves, or has its master again."""
     listed: dict[tuple[str, int, str], set[bool]] = {}
     for piece in ordered:
         if piece.kind == "broker" and not piece.values.get("partial"):
@@ -185,10 +186,11 @@ _ALIVE = ("broker_booted", "broker_starting", "broker_stopping", "broker_propert
 def gone_before(
     ordered: list[ClusterEvidence], replicas: Replicas, logged: list[MasterTurn], start_ms: int
 ) -> Iterator[MasterTurn]:
-    """Yield a loss, at the start of the period, for each master that was gone from the first on.
+    """Yield a loss, at the start of the period, for each master that was gone from the beginning.
 
-    This is the case if the first list or route has only slaves, or registered with a name server
-    that started and has not heard of the master for a minute; and nothing earlier shows the master.
+    This is the case if the first list or route has only slaves, or if only slaves registered with a
+    name server that started and has not heard of the master for a minute, and nothing earlier shows
+    the master.
 
     Args:
         ordered: evidence on the cluster by time.
@@ -215,7 +217,7 @@ def gone_before(
 
 
 def _routed(ordered: list[ClusterEvidence], replicas: Replicas) -> Iterator[MasterTurn]:
-    """Yield the routes of a broker that has slaves, with its master or without."""
+    """Yield the routes of a broker that has slaves, with or without its master."""
     for piece in ordered:
         if piece.kind == "route_broker" and piece.values["addresses"]:
             ids = {
@@ -229,7 +231,7 @@ def _routed(ordered: list[ClusterEvidence], replicas: Replicas) -> Iterator[Mast
 def _unheard(
     ordered: list[ClusterEvidence], replicas: Replicas, name: str, known_ms: int | None
 ) -> MasterTurn | None:
-    """Return the loss that slaves show by registering without their master, if any."""
+    """Return the loss shown by slaves that register without their master, if any."""
     started: dict[str, int] = {}
     last_ms = max((piece.at_ms or 0 for piece in ordered), default=0)
     for piece in ordered:
@@ -261,7 +263,9 @@ def _alive(ordered: list[ClusterEvidence], replicas: Replicas, name: str, at_ms:
 
 _IN_REGISTRY = ("broker_registered", "broker_address", "replica_removed", "broker_removed")
 _BATCH_MS = 2_000
-"""Everything removed with a master is logged this soon after it (5.x removes in batches)."""
+"""The maximum delay of log lines about what is removed together with a master (5.x removes in
+batches).
+"""
 
 
 def master_turns(
@@ -270,9 +274,9 @@ def master_turns(
     """Return the turns of all brokers that have a slave, by time; those of one broker alternate.
 
     Args:
-        pieces: evidence on the cluster; without a time it counts for nothing.
+        pieces: evidence on the cluster; pieces without a time are ignored.
         replicas: the replicas of its brokers.
-        start_ms: start of the period; a master that was gone from the first on is gone since then.
+        start_ms: start of the period, from which a master that was gone from the beginning is gone.
     """
     timed = [piece for piece in without_graceful_stops(pieces) if piece.at_ms is not None]
     ordered = sorted(timed, key=lambda p: (p.at_ms or 0, p.place, p.position))
@@ -294,14 +298,14 @@ def master_turns(
 def modes_at_end(
     pieces: Iterable[ClusterEvidence], replicas: Replicas, end_ms: int
 ) -> dict[str, str | None]:
-    """Return what the slaves of each broker would do without its master, None if unknown."""
+    """Return what the slaves of each broker would do without its master, or None if unknown."""
     timed = [piece for piece in pieces if piece.at_ms is not None]
     modes = SlaveModes(sorted(timed, key=lambda piece: piece.at_ms or 0), replicas)
     return {name: modes.at_end(name, end_ms) for name in sorted(replicas.replicated)}
 
 
 def _alternating(all_turns: Iterable[MasterTurn], replicas: Replicas) -> list[MasterTurn]:
-    """Return each broker's turns from its first loss on, one up after each down."""
+    """Return each broker's turns from its first loss on, with one return after each loss."""
     down: set[str] = set()
     turns = []
     for turn in sorted(all_turns, key=lambda turn: (turn.at_ms, turn.broker_name)):
@@ -327,9 +331,9 @@ class _Registry:
     """The name servers' entry of one broker."""
 
     servers: set[str] = field(default_factory=set)
-    """Name servers that were seen to list its master and not to lose it."""
+    """Name servers that were seen to list its master but not to lose it."""
     lost: bool = False
-    """All of these name servers were seen to lose it."""
+    """Whether all of these name servers were seen to lose it."""
 
 
 def _registered_turns(ordered: list[ClusterEvidence], replicas: Replicas) -> Iterator[MasterTurn]:

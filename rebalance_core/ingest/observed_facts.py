@@ -1,4 +1,4 @@
-"""Rows of ``observed_facts``, ``observed_members`` and ``observed_ownership`` of one group."""
+"""Rows of ``observed_facts``, ``observed_members`` and ``observed_ownership`` for one group."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _POP_SETTINGS = {"invisible_ms": "popInvisibleTime", "threads": "consumeThreadMi
 
 
 def _declared(kind: str, values: Mapping[str, object]) -> dict[str, object]:
-    """Return the values whose names are details of this kind of fact."""
+    """Return the values whose names are details in this kind of fact."""
     names = (field.name for field in FACT_KINDS[kind].details)
     return {name: values[name] for name in names if name in values}
 
@@ -101,7 +101,7 @@ def queue_row(
     details: Mapping[str, object],
     client_id: str | None = None,
 ) -> None:
-    """Add a row on the queue that the evidence names."""
+    """Add a row about the queue that the evidence names."""
     v = piece.values
     rows.add(
         kind,
@@ -263,10 +263,10 @@ DOCUMENT_READERS: dict[str, DocumentReader] = {
 def member_rows(
     group: str, pieces: list[Evidence], context: ClusterContext
 ) -> list[ObservedMembersBegun]:
-    """Return members as ``consumerConnection`` lists them at a broker, and as each answers.
+    """Return members as listed by ``consumerConnection`` at a broker, and as each of them answers.
 
-    Subscriptions are without the retry topic, as in cluster_events; those of
-    ``consumerConnection`` are the group's at the broker asked, not the member's.
+    Subscriptions are without the retry topic, as in cluster_events; those in ``consumerConnection``
+    are the group's at the queried broker, not the member's.
     """
     topics_by_file: dict[str, list[str]] = {}
     of_grpc: set[str] = set()
@@ -291,8 +291,8 @@ def member_rows(
             continue
         unsure = v.get("partial") and (piece.kind == "client" or not topics)
         own_topics = None if unsure else topics
-        # a proxy is not a broker; it, and a broker with a proxy inside for its gRPC clients,
-        # returns its own version for the member's (rocketmq.md §14)
+        # a proxy is not a broker; like a broker with an embedded proxy for gRPC clients, it returns
+        # its own version as the member's (rocketmq.md §14)
         at_proxy = piece.place.startswith(PROXIES)
         own_version = None if at_proxy or client_id in of_grpc else v["version"]
         rows.append(
@@ -333,10 +333,11 @@ def _of_queue(piece: Evidence) -> TypeGuard[ClientQueuePiece | QueueProgressPiec
 def ownership_rows(
     group: str, pieces: Iterable[Evidence], presence: Presence, context: ClusterContext
 ) -> list[ObservedOwnershipBegun]:
-    """Return queues that clients hold, from ``consumerStatus`` and ``consumerProgress -s true``.
+    """Return the queues that clients hold, from ``consumerStatus`` and ``consumerProgress -s
+    true``.
 
-    The latter shows only the part of the client id before ``@``: a row is written if exactly one
-    member of that time has this prefix.
+    The latter shows only the part of the client id before ``@``, so a row is written if exactly one
+    member at that time has this prefix.
     """
     rows: list[ObservedOwnershipBegun] = []
     ids_by_host: dict[int, dict[str, list[str]]] = {}  # at the time of each dump, not of each row

@@ -1,5 +1,5 @@
-"""Finds answers of mqadmin that are older than their names state, as a cache or a wrong copy has
-them: they repeat an earlier answer after what they show had changed.
+"""Finds mqadmin answers that are older than their names state, as from a cache or a wrong copy:
+they repeat an earlier answer after what they show had changed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CLOCKS_APART_MS = 10 * SECOND_MS
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """An answer, with when its command started (epoch ms)."""
+    """An answer, with the time at which its command started (epoch ms)."""
 
     file: CollectedFile
     stats: FileStats
@@ -35,7 +35,7 @@ class _Answer:
 def old_answers(
     answers: Iterable[FileStats], files: Iterable[CollectedFile]
 ) -> dict[str, Unreadable]:
-    """Return why each answer of a client, and each with the ends of queues, is an earlier one.
+    """Return why each client's answer, and each answer with the ends of queues, is an earlier one.
 
     Args:
         answers: how each output of mqadmin was understood.
@@ -52,9 +52,9 @@ def old_answers(
     return {name: Unreadable(OLD_ANSWER, message) for name, message in why.items()}
 
 
-# A client notes the time of each pull or pop, also of one that waits at the broker or is put off
-# because its cache is full. An answer with the text of one before that showed a live client is that
-# one: otherwise the client would have stopped at that moment.
+# A client records the time of each pull or pop, even of one that waits at the broker or is
+# postponed because its cache is full. An answer with the text of an earlier one that showed a live
+# client is that one, because otherwise the client would have stopped at that moment.
 def _of_clients(answers: Iterable[_Answer]) -> Iterator[tuple[str, str]]:
     first: dict[tuple[str, str], _Answer] = {}
     for answer in answers:
@@ -68,8 +68,8 @@ def _of_clients(answers: Iterable[_Answer]) -> Iterator[tuple[str, str]]:
                     yield answer.file.name, message
 
 
-# The end of a queue falls only if the broker loses messages or the topic is created anew. An answer
-# that repeats all offsets of an earlier one to the same question is that one if another of the same
+# The end of a queue falls only if the broker loses messages or the topic is recreated. An answer
+# that repeats all offsets of an earlier one to the same query is that one if another from the same
 # minute still, or again, has the end to which the queue had grown. topicStatus prints since when.
 def _of_ends(answers: Iterable[_Answer]) -> Iterator[tuple[str, str]]:
     with_ends = [answer for answer in answers if any(_offsets(answer, END))]
@@ -104,11 +104,11 @@ def _offsets(answer: _Answer, what: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _higher(seen: list[tuple[int, int, str]], since_ms: int, at_ms: int, end: int) -> str:
-    """Return an answer of the same minute with the end to which a queue grew after a time; empty if
-    it did not, or if none shows it.
+    """Return an answer from the same minute with the end to which a queue grew after a time; empty
+    if it did not grow or none shows it.
 
     Args:
-        seen: when the end was seen, where and in which file, in order of time.
+        seen: when the end was seen, its offset and the file, in order of time.
         since_ms: the time.
         at_ms: when it is ``end`` again.
         end: the lower end.

@@ -1,8 +1,8 @@
-"""The opening state of an ingest: statements from the files of an earlier run, read before its own.
+"""The opening state of an ingest: statements from an earlier run's files, read before its own.
 
-A log that is present again continues where the earlier run ended: it is the same log if it begins
+A log that is present again continues where the earlier run ended; it is the same log if it begins
 with the same bytes, regardless of its name after rotation. Stores and dumps from the earlier run
-remain evidence for their moments, and logs that are now missing for their period.
+remain evidence for their moments, and logs that are now missing remain evidence for their period.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ FORM: Final = 2
 KEPT_MS = 8 * DAY_MS
 """Older evidence is dropped from a state, so that the state does not grow forever."""
 HEAD_BYTES: Final = 4096
-"""The first bytes of a log, this many, identify it; a second line among them has a different time.
+"""The number of bytes at the beginning of a log that identify it; a second line among them has a
+different time.
 """
 _CHUNK = 1 << 20
 _STORE_COUNTS = ("group_configs", "exported_group_configs")
@@ -60,12 +61,14 @@ class EarlierFile:
 
     Attributes:
         file: The file as that run read it; ``size`` is the number of bytes read.
-        first_time: Of a log, as `first_time` returns it.
-        head_bytes: How many unpacked bytes of a log `head` covers; 0: of no log.
+        first_time: For a log, its first time, as `first_time` returns it.
+        head_bytes: The number of decompressed bytes of a log that `head` covers; 0 if it is not a
+            log.
         head: Their SHA-256.
-        lines: Of a log, how many it has; None: it cannot be read on from its end, as it is packed
-            or wrapped, or a proxy's, whose lines go on in the next ones, or its last line is cut.
-        last_ms: About its facts; None: nothing.
+        lines: The number of lines in a log; None if it cannot be continued from its end, because it
+            is compressed or wrapped, it is a proxy's, whose entries continue on the next lines, or
+            its last line is cut off.
+        last_ms: The time of its last fact; None if it has none.
     """
 
     file: CollectedFile
@@ -83,7 +86,7 @@ class KeptFile:
     Attributes:
         name: Its name in this run's collection.
         shift: The amount added to positions.
-        without_groups: Group configurations come from a newer store or export.
+        without_groups: Whether group configurations come from a newer store or export.
     """
 
     name: str
@@ -93,17 +96,17 @@ class KeptFile:
 
 @dataclass(frozen=True)
 class OpeningEvidence:
-    """The evidence that an earlier run kept.
+    """The evidence kept by an earlier run.
 
     Attributes:
         place: The folder with the tables, in the runtime's form.
-        shown: The run, for messages.
+        shown: The name of the run in messages.
         cluster: Its cluster.
         end_ms: The end of its collection.
-        files: Those it read.
-        other_names: As of `Collection`.
+        files: The files it read.
+        other_names: As in `Collection`.
         brokers: Names of brokers in its dumps.
-        redacted: Names took the place of names.
+        redacted: Whether names were replaced by others.
     """
 
     place: Any
@@ -117,15 +120,15 @@ class OpeningEvidence:
 
     @classmethod
     def read(cls, place: Any, shown: str, rows: pa.Table) -> OpeningEvidence:
-        """Return the opening state that an earlier run left.
+        """Return the opening state left by an earlier run.
 
         Args:
-            place: As the attribute.
-            shown: As the attribute.
-            rows: Of `EVIDENCE_FILES`.
+            place: See the attribute.
+            shown: See the attribute.
+            rows: The rows of `EVIDENCE_FILES`.
 
         Raises:
-            InputRefused: It is in the form of another version of this library.
+            InputRefused: It was written in the form of another version of this library.
         """
         fields = {
             name: json.loads(text)
@@ -155,7 +158,7 @@ class ContinuedCollection(Collection):
 
     Attributes:
         opening: The state of the earlier run.
-        kept: Each file whose evidence counts, by its name in the earlier night.
+        kept: Each file whose evidence counts, by its name in the earlier run.
     """
 
     opening: OpeningEvidence = field(kw_only=True)
@@ -180,7 +183,9 @@ def _earlier_file(fields: Mapping[str, Any]) -> EarlierFile:
 def _kept_rows(
     rows: pa.RecordBatch, names: pa.StringArray, files: list[KeptFile]
 ) -> pa.RecordBatch:
-    """Return the rows of the files that count, under their names and at their places now."""
+    """Return the rows of the files that count, under their current names and at their current
+    places.
+    """
     whole = pc.index_in(rows["source"], names)
     of_line = pc.index_in(pc.replace_substring_regex(rows["source"], r"[:@]\d+$", ""), names)
     line = pc.replace_substring_regex(rows["source"], r"^.*([:@]\d+)$", r"\1")
@@ -202,11 +207,11 @@ def _kept_rows(
 
 
 def known_logs(opening: OpeningEvidence, run: str) -> str:
-    """Return the list with which the collector copies logs from where an earlier run ended.
+    """Return the list that lets the collector copy logs from where an earlier run ended.
 
     Each line has, separated by tabs, the folder of a log in a collection, its head, its size in
-    bytes, 1 if later lines can be read on their own, and 1 if it is packed. Logs without a complete
-    head are left out.
+    bytes, 1 if later lines can be read on their own, and 1 if it is compressed. Logs without a
+    complete head are left out.
 
     Args:
         opening: the evidence of the run.
@@ -229,7 +234,7 @@ def with_opening(collection: Collection, opening: OpeningEvidence) -> ContinuedC
         opening: The state of the earlier run.
 
     Raises:
-        InputRefused: It belongs to another cluster, or names change each night.
+        InputRefused: It belongs to another cluster, or names change every night.
     """
     if opening.redacted or collection.settings.redacted:
         raise InputRefused(
@@ -290,11 +295,11 @@ def with_opening(collection: Collection, opening: OpeningEvidence) -> ContinuedC
 def _with_tails(
     collection: Collection, opening: OpeningEvidence
 ) -> tuple[Collection, dict[str, EarlierFile]]:
-    """Return the collection with its logs that have no beginning as they are; the kind of each, by
+    """Return the collection with its logs without a beginning as they are, and the kind of each, by
     name.
 
     Raises:
-        InputRefused: Another run read their beginnings.
+        InputRefused: Their beginnings were read by another run.
     """
     parts = {part.log: part for part in collection.settings.continued}
     logs = {(log.file.kind, log.file.place, log.head, log.file.size): log for log in opening.files}
@@ -326,10 +331,10 @@ def _with_tails(
 def _same_logs(
     collection: Collection, earlier: Iterable[EarlierFile], tails: Mapping[str, EarlierFile]
 ) -> dict[str, list[CollectedFile]]:
-    """Return each log that is present again by its earlier name, with its copies, longest first.
+    """Return, by its earlier name, each log that is present again, with its copies, longest first.
 
     Logs are the same if they share a head; if several do, the longest head counts. For ``tails``,
-    which have no head, the collector compared the head.
+    which have no head, the collector compared it.
     """
     by_host: dict[tuple[str, str], list[EarlierFile]] = {}
     for log in earlier:
@@ -354,7 +359,9 @@ def _same_logs(
 
 
 def _going_on(earlier: EarlierFile, new: CollectedFile) -> CollectedFile | None:
-    """Return the log, to be read from where an earlier run ended; None: it is read whole."""
+    """Return the log, to be read from where an earlier run ended, or None if it is read
+    completely.
+    """
     if new.left_out:
         return new
     if earlier.lines is None or new.wrapping or new.gzipped:
@@ -368,7 +375,7 @@ def _is_old(earlier: EarlierFile, end_ms: int) -> bool:
 
 
 def _free_name(name: str, first_time: str, taken: Mapping[str, object]) -> str:
-    """Return a name for a file of an earlier run whose name another file has now."""
+    """Return a name for a file of an earlier run whose name now belongs to another file."""
     free, number = name, 1
     while free in taken:
         free = f"{name} ({first_time or 'earlier'}{f', {number}' if number > 1 else ''})"
@@ -399,7 +406,7 @@ def kept_evidence(batches: Iterable[pa.RecordBatch], end_ms: int) -> Iterator[pa
     """Yield the rows of `EVIDENCE` that a run keeps: no refusals, and every statement dated.
 
     Args:
-        batches: Of `EVIDENCE_SCHEMA`.
+        batches: Batches of `EVIDENCE_SCHEMA`.
         end_ms: The end of the collection, which dates evidence without a time.
     """
     schema = EVIDENCE.arrow_schema()
@@ -427,13 +434,13 @@ def file_rows(
     end_ms: int,
     left_out: AnyCollection[str] = (),
 ) -> pa.RecordBatch:
-    """Return the rows of `EVIDENCE_FILES` for the files of a collection that was read.
+    """Return the rows of `EVIDENCE_FILES` for the files of a collection that has been read.
 
     Args:
-        collection: As it was read.
+        collection: The collection as read.
         last_ms: The time of the last statement of each log, by name.
         end_ms: The end of the collection.
-        left_out: Files that a later run does not count either because they belong to others.
+        left_out: Files that a later run ignores, too, because they belong to others.
     """
     before = {}
     if isinstance(collection, ContinuedCollection):
@@ -476,9 +483,9 @@ def file_rows(
 
 
 def _lines_of(file: CollectedFile, place: FileToRead) -> int | None:
-    """Return how many lines a log has up to its end, those before the file among them.
+    """Return the number of lines that a log has up to its end, including those before the file.
 
-    None: as of `EarlierFile`.
+    None has the same meaning as in `EarlierFile`.
 
     Raises:
         OSError: the store failed.

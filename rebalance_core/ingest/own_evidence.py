@@ -27,7 +27,7 @@ EXPORTED = {
 
 
 def of_group(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[Evidence]:
-    """Yield the evidence on a group, members at the place whose consumer table lists them."""
+    """Yield the evidence on a group, with members at the place whose consumer table lists them."""
     for piece in _dated(pieces, context):
         folder = _folder(piece, context)
         if folder is None:
@@ -43,7 +43,7 @@ def of_group(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[Ev
 
 
 def of_masters(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[Evidence]:
-    """Yield the evidence on a group under brokers' names, without slaves' lists of members."""
+    """Yield the evidence on a group under brokers' names, without slaves' member lists."""
     by_place = {folder.place: folder for folder in context.folders.values()}
     for piece in pieces:
         folder = by_place.get(piece.place)
@@ -59,12 +59,12 @@ def _at(place: str, piece: Evidence) -> Evidence:
 
 
 def _of_process(kind: str) -> bool:
-    """Return True for evidence on the consumer table of the process that wrote the log."""
+    """Return True for evidence about the consumer table of the process that wrote the log."""
     return kind == "member" or (kind in LOG_FACTS and LOG_FACTS[kind].of_slaves)
 
 
 def _of_replica(kind: str) -> bool:
-    """Return True for evidence on the queues of the broker whose replica wrote the log."""
+    """Return True for evidence about the queues of the broker whose replica wrote the log."""
     return kind in LOG_FACTS and LOG_FACTS[kind].of_replicas
 
 
@@ -77,7 +77,7 @@ def own_evidence(pieces: Iterable[Evidence], context: ClusterContext) -> Iterato
 
 
 def own_statement(piece: Evidence, context: ClusterContext) -> Evidence | None:
-    """Return what `own_evidence` yields of a single statement, None where it yields nothing."""
+    """Return what `own_evidence` yields for a single statement, or None if it yields nothing."""
     dated = _with_date(piece, context)
     return None if dated is None else _own(dated, context)
 
@@ -93,7 +93,7 @@ def _dated(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[Evid
     """Yield each statement once; statements from exported stores only if the time of export is
     known.
 
-    exportMetadata's statements on a broker count where its store cannot be copied.
+    exportMetadata's statements about a broker count if its store cannot be copied.
     """
     for piece in without_repeats(pieces):
         dated = _with_date(piece, context)
@@ -111,7 +111,7 @@ def _with_date(piece: Evidence, context: ClusterContext) -> Evidence | None:
 
 
 def _folder(piece: Evidence, context: ClusterContext) -> BrokerFolder | None:
-    """Return the folder that the evidence belongs to, or None if a dump names a known broker."""
+    """Return the folder to which the evidence belongs, or None if a dump names a known broker."""
     if piece.source.startswith(BROKERS):
         return context.folders.get(piece.place)
     if piece.source.startswith(DUMPS) and piece.place not in context.brokers:

@@ -20,14 +20,15 @@ if TYPE_CHECKING:
     )
 
 
-# Intervals of clients' timers (rocketmq.md §6.1); clients print all but those of passes.
+# Intervals of clients' timers (rocketmq.md §6.1); clients print all except those of passes.
 def own_intervals(
     group: str, pieces: Iterable[GroupEvidence], clients: Iterable[str], context: ClusterContext
 ) -> tuple[dict[str, dict[str, int]], list[Finding]]:
-    """Return intervals of single clients that are not their group's, by column and client id.
+    """Return the intervals of single clients that differ from their group's, by column and client
+    id.
 
-    For a client, ``collection.toml`` takes precedence over its answer to consumerStatus, and that
-    over its log.
+    For a client, ``collection.toml`` takes precedence over its answer to consumerStatus, which
+    takes precedence over its log.
 
     Args:
         group: the group.
@@ -36,7 +37,7 @@ def own_intervals(
         context: the cluster.
 
     Returns:
-        The intervals, and a finding for each that no client can mean: it is left out.
+        The intervals, and a finding for each implausible one, which is left out.
     """
     printed: dict[str, Mapping[str, str]] = {}
     for piece in pieces:
@@ -82,7 +83,8 @@ AROUND_START_MS = 10_000
 
 
 def notice_events(ordered: Iterable[ClusterEvidence], context: ClusterContext) -> Iterator[Event]:
-    """Yield NOTICES of every broker that does not notify at once, from its log or else from dumps.
+    """Yield NOTICES for every broker that does not notify at once, from its log or otherwise from
+    dumps.
 
     The settings printed at a start apply from then on; those in a dump apply since the previous
     dump.
@@ -140,7 +142,7 @@ def _by_dumps(name: str, pieces: list[ClusterEvidence], context: ClusterContext)
 
 
 def _turns(name: str, moments: Iterable[tuple[int, str, str, bool]]) -> Iterator[Event]:
-    """Yield an event wherever a broker notifies in another way than before."""
+    """Yield an event whenever a broker's way of notifying changes."""
     switches, before = dict.fromkeys(SWITCHES, True), ON
     for at_ms, source, switch, on in moments:
         switches[switch] = on
@@ -155,7 +157,7 @@ def _turns(name: str, moments: Iterable[tuple[int, str, str, bool]]) -> Iterator
 def is_notified(
     group: str, pieces: Iterable[GroupEvidence], context: ClusterContext
 ) -> tuple[bool, list[Finding]]:
-    """Return False if any store or log has notices to the group switched off, and findings on it.
+    """Return False if any store or log has notices to the group disabled, and findings about this.
 
     A group has one such setting for its whole history. Windows with notices off contain those with
     notices on; if the setting was both, a finding states this.

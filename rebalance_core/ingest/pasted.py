@@ -54,7 +54,7 @@ UNNAMED_CLIENT = "unnamed@client"
 
 PROGRESS, STATUS = "consumerProgress", "consumerStatus"
 _HEAD = 1024**2
-"""Number of bytes of a log that identify its kind: more than a process logs during its start."""
+"""Number of bytes of a log that identify its kind, more than a process logs during its start."""
 _HOMES = {
     CLIENT_LOG: f"clients/{UNNAMED_CLIENT}/rocketmq_client.log",
     BROKER_LOG: f"brokers/{UNNAMED_BROKER}/broker.log",
@@ -101,16 +101,16 @@ class NotRecognised(Exception):
 
 @dataclass(frozen=True)
 class PastedFile(Collection):
-    """A collection of one file, which lies anywhere.
+    """A collection of one file, which may be anywhere.
 
     Attributes:
-        path: where.
+        path: its location.
         shown: how messages name it.
-        of_dashboard: it is an answer of the dashboard or console, in JSON.
-        undated: nothing shows when an answer was given or a store copied; the time that it was
-            written here is taken, which is later.
-        group_unsure: the name of a list of members has a group, or a group and a broker: nothing
-            shows where the first ends.
+        of_dashboard: whether it is a JSON answer from the dashboard or console.
+        undated: whether nothing shows when an answer was given or a store copied, so that the later
+            time at which it was written here is used.
+        group_unsure: whether nothing shows where the group ends in the name of a member list, which
+            has a group or a group and a broker.
     """
 
     path: Path = Path()
@@ -125,7 +125,7 @@ class PastedFile(Collection):
         return self.files[0]
 
     def path_of(self, file: CollectedFile) -> FolderToRead:
-        """Return where the file lies."""
+        """Return the location of the file."""
         return place_of(self.path)
 
 
@@ -176,18 +176,18 @@ def answers_in(text: str) -> list[str]:
 def recognise(
     path: Path, shown: str, written_ms: int, assumed: Assumptions, group: str | None = None
 ) -> PastedFile:
-    """Recognise a file's kind; its name and a command line in it count if its contents confirm
+    """Recognise a file's kind; its name and any command line in it count if its contents confirm
     them.
 
     Args:
         path: the file's path.
         shown: how messages name it.
-        written_ms: when an answer was given, unless the file's name has the time.
-        assumed: its time zone is that of local times.
-        group: whose answer it is; None: the file or its name has it.
+        written_ms: when an answer was given, unless the file's name contains the time.
+        assumed: the assumptions, whose time zone is that of local times.
+        group: the group that the answer is about; None if the file or its name has it.
 
     Raises:
-        NotRecognised: it cannot be opened, is no text, or holds nothing that ingest reads.
+        NotRecognised: it cannot be opened, is not text, or contains nothing that ingest reads.
     """
     try:
         size = path.stat().st_size
@@ -219,7 +219,7 @@ class _Recognition:
     group: str | None
 
     def recognised(self) -> PastedFile:
-        """Return the file as the kind that most of its content fits."""
+        """Return the file as the kind that fits most of its content."""
         if not self._text.strip():
             raise NotRecognised("is empty")
         for file in self._asked():
@@ -234,7 +234,9 @@ class _Recognition:
         raise NotRecognised(_reason(refusal) if refusal else self._why_not())
 
     def _asked(self) -> Iterator[CollectedFile]:
-        """Yield the file's kind according to its name, then to the command line copied with it."""
+        """Yield the file's kind according to its name, then according to the command line copied
+        with it.
+        """
         yield from self._named()
         yield from self._commanded()
 
@@ -268,7 +270,7 @@ class _Recognition:
                 yield self._answer(command, argument, client if command == STATUS else "")
 
     def _any_kind(self) -> Iterator[CollectedFile]:
-        """Yield every kind of file that the content may show."""
+        """Yield every kind of file that the content may indicate."""
         gzipped = ".gz" if self.shown.endswith(".gz") else ""
         for kind, home in _HOMES.items():
             file = identify(home + gzipped, self.size) or identify(home, self.size)
@@ -369,9 +371,9 @@ class _Recognition:
     def _member_list(
         self, argument: str, results: Iterable[Fact | Unread]
     ) -> tuple[str, str, bool]:
-        """Return the group and broker of a list of members, by its name and its retry topic.
+        """Return the group and broker of a member list, by its name and its retry topic.
 
-        The third value is True if the name of the group may end in the broker's.
+        The third value is True if the group's name may end with the broker's.
         """
         lists = (f for f in answers(results) if f.kind in ("member", "group_connection"))
         topics = [topic for fact in lists for topic, _ in fact.values["subscriptions"]]
@@ -386,7 +388,7 @@ class _Recognition:
         return group or argument or UNNAMED_GROUP, UNNAMED_BROKER, unsure
 
     def _group_of_progress(self, argument: str, results: Iterable[Fact | Unread]) -> str:
-        """Return the group of a list of queues; empty: the list has all groups."""
+        """Return the group of a list of queues, or an empty string if the list has all groups."""
         topics = [
             fact.values["topic"] for fact in answers(results) if fact.kind == "queue_progress"
         ]
@@ -417,7 +419,7 @@ class _Recognition:
         return f"is not a file that ingest reads; it begins {first[:80]!r}"
 
     def _cut(self, asked: Iterable[str]) -> str:
-        """Return that this is an answer that ends before its first row does; empty: it is none."""
+        """Return a description of an answer that ends within its first row; empty for any other."""
         headed = self._text.lstrip().startswith("#")
         for command in (*asked, *(_BY_CONTENT if headed else ())):
             parser = ADMIN_PARSERS.get(command, parse_other)
@@ -446,7 +448,7 @@ def _is_of_client(results: Iterable[Fact | Unread]) -> bool:
 
 def _group_of_retries(topics: Iterable[str]) -> str:
     """Return the group whose retry topic is in a group's list of queues; empty if it has none, or
-    also retry topics of pops, whose names end in a topic's.
+    if it also has retry topics of pops, whose names end with a topic's.
 
     >>> _group_of_retries(["%RETRY%g", "T"]), _group_of_retries(["%RETRY%g_T", "T"])
     ('g', '')

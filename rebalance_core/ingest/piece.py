@@ -1,4 +1,4 @@
-"""A statement of a file, addressed to the module that combines it with others."""
+"""A statement from a file, addressed to the module that combines it with others."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -10,15 +10,15 @@ Values = TypeVar("Values", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Piece(Generic[Kind, Values]):
-    """An addressed statement; a plain value, so that it can travel between machines.
+    """An addressed statement; a plain value, so that it can be sent between machines.
 
     Attributes:
-        part: CLUSTER, GROUP, TOPIC or COMMIT: who puts it together.
+        part: CLUSTER, GROUP, TOPIC or COMMIT, which determines where it is combined with others.
         key: the group or topic; empty for the cluster.
         kind: the kind of the fact.
-        at_ms: when it was true; None: at an unknown time, taken as the end of the collection.
+        at_ms: when it was true; None for an unknown time, taken as the end of the collection.
         place: the broker, client or name server whose file states it.
-        position: grows with the place in one file, and from one file of a log to the next; orders
+        position: increases with the place in a file and from one file of a log to the next; orders
             pieces with the same time.
         source: ``file:line``.
         values: the fact's fields.
@@ -43,6 +43,6 @@ def with_values(piece: AnyPiece, values: Mapping[str, object]) -> AnyPiece:
 
 
 def moved(piece: AnyPiece, fields: Iterable[str], by_ms: int) -> AnyPiece:
-    """Return the piece with the times in these fields moved; missing times stay missing."""
+    """Return the piece with the times in these fields shifted; missing times stay missing."""
     times = ((name, piece.values.get(name)) for name in fields)
     return with_values(piece, {n: ms + by_ms for n, ms in times if isinstance(ms, int) and ms})

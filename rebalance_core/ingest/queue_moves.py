@@ -1,7 +1,7 @@
-"""Queues that passes took and gave up, from clients' logs: rows of ``queue_moves``.
+"""Queues that passes took and gave up, from clients' logs, as rows of ``queue_moves``.
 
 ``RebalanceImpl.updateProcessQueueTableInRebalance`` (4.9.7 to 5.5.0) logs both at the default
-level, after it has done so. A process that ends logs neither; its queues are free from then on.
+level, after the fact. A process that ends logs neither; its queues are free from then on.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def move_rows(
     group: str, pieces: Iterable[Evidence], names: ProcessNames, context: ClusterContext
 ) -> list[QueueMovesBegun]:
-    """Return what the evidence on a group shows of moved queues, in the order of the evidence.
+    """Return the queue moves shown by the evidence on a group, in the order of the evidence.
 
     Args:
         group: its name.

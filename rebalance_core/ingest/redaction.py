@@ -1,8 +1,8 @@
 """A copy of a collection without addresses, host names, client ids and user names.
 
 RocketMQ allocates queues by the order of client ids, so replaced names keep Java's string order,
-and the copy has the same owners. They are random: without the key they lead back to nothing. Names
-of clusters, brokers, groups and topics stay.
+and the copy has the same owners. The new names are random, so they reveal nothing without the key.
+Names of clusters, brokers, groups and topics are kept.
 """
 
 import gzip
@@ -65,20 +65,22 @@ _NAMED_ADDRESS = re.compile(
 )
 _SOURCE_FILE = re.compile(r"\.(?:java|go|cpp|cc|c|h|hpp|py|rs|cs|kt|scala|js|log|txt|json|class)$")
 _REMOTE = re.compile(r"(?<![\w./-])(?:[\w.-]+@)?([A-Za-z0-9][\w.-]*)(?=:/)")
-"""``[user@]host:/folder``, as the collector's sources name it."""
+"""``[user@]host:/folder``, the form of the collector's sources."""
 _CLIENT_ROOMS = re.compile(r"client_rooms=[^,)]*(?:, )?")
-"""Rooms by the beginning of client ids, in the text of a strategy."""
+"""Rooms by the beginning of client ids, in a strategy text."""
 _LIKE_A_HOST = re.compile(r"[\d.-]")
 """A host name that is a plain word is replaced in client ids and dumps, but not in every text."""
 _FORMAT = "rebalance-redaction-1"
 _MOST_HOSTS = 100_000
 _MOST_PARTS = 8
-"""Number of parts between ``@`` in a token at which an id may begin; a proxy's id has four."""
+"""Number of parts between ``@`` in a token at which an id may begin; a proxy's id has four
+parts.
+"""
 
 
 @dataclass
 class Names:
-    """The names in a collection: those to replace and those to keep."""
+    """The names in a collection, both those to replace and those to keep."""
 
     hosts: set[str] = field(default_factory=set)
     instances: set[str] = field(default_factory=set)
@@ -126,7 +128,7 @@ class Key:
         """Read a key file.
 
         Raises:
-            InputRefused: the file cannot be read or is no key.
+            InputRefused: the file cannot be read or is not a key.
         """
         try:
             document = json.loads(path.read_text("utf-8"))
@@ -139,7 +141,7 @@ class Key:
             ) from error
 
     def restore(self, text: str) -> str:
-        """Return text about the copy, such as a finding, with the original names."""
+        """Return a text about the copy, such as a finding, with the original names."""
         back: dict[str, dict[str, str]] = {
             kind: {name: was for was, name in table.items()} for kind, table in vars(self).items()
         }
@@ -181,11 +183,11 @@ class Key:
 
 
 def make_key(names: Names) -> Key:
-    """Draw a name for each name; within a kind they sort like the originals do in Java."""
+    """Draw a new name for each name; within a kind they sort as the originals do in Java."""
     split = [_split(instance) for instance in names.instances]
     heads = {head for head, _ in split}
-    # A client id begins with its host and an @, which decide its order among other hosts; or it has
-    # none.
+    # A client id begins with its host and an @, which decide its order among other hosts, or it has
+    # no @.
     bare = {client_id for client_id in names.client_ids if "@" not in client_id}
     first = _in_order({f"{host}@" for host in names.hosts} | bare, java_string_key, _addresses)
     return Key(
@@ -199,7 +201,7 @@ def make_key(names: Names) -> Key:
 
 
 def _split(instance: str) -> tuple[str, str]:
-    """Return the process id or name with the sign that ends it, and what follows.
+    """Return the process id or name with the character that ends it, and what follows.
 
     >>> _split("77#123"), _split("DEFAULT"), _split("7@unit")
     (('77#', '123'), ('DEFAULT', ''), ('7@', 'unit'))
@@ -209,7 +211,7 @@ def _split(instance: str) -> tuple[str, str]:
 
 
 def _heads(heads: Iterable[str]) -> dict[str, str]:
-    """Return numbers for process ids; other names keep their side of the numbers."""
+    """Return numbers for process ids; other names stay on the same side of the numbers."""
     classes: dict[str, set[str]] = {"-": set(), "": set(), "i": set()}
     for head in heads:
         first = head[:1]
@@ -240,7 +242,7 @@ def _numbers(prefix: str, digits: int) -> Callable[[int, AnyCollection[str]], li
 
 
 def _addresses(count: int, taken: AnyCollection[str]) -> list[str]:
-    """Return addresses of one length, so that no address is the beginning of another."""
+    """Return addresses of equal length, so that no address is the beginning of another."""
     if count > _MOST_HOSTS:
         raise InputRefused(f"{count} hosts are too many to redact; valid: up to {_MOST_HOSTS}")
     drawn = SystemRandom().sample(range(100**3), 2 * count)
@@ -258,7 +260,7 @@ def _address(number: int) -> str:
 
 
 class Redaction:
-    """Texts and paths of a collection with a key's names.
+    """Replaces the names in a collection's texts and paths with those in a key.
 
     Args:
         key: the names.
@@ -283,7 +285,9 @@ class Redaction:
         return self._names.client_ids
 
     def text(self, text: str, *, dump: bool = False) -> str:
-        """Return the text with other names; ``dump``: of mqadmin, whose columns have bare hosts."""
+        """Return the text with other names; ``dump``: it is mqadmin's, whose columns have bare
+        hosts.
+        """
         if not dump:
             return self._text.sub(self._replaced, text)
         pieces, done, longer = [], 0, 0
@@ -296,7 +300,7 @@ class Redaction:
         return "".join([*pieces, _realigned(text[done:], longer)[0]])
 
     def path(self, path: str) -> str:
-        """Return the path of a file in the collection."""
+        """Return the path for a file in the collection."""
         parts = list(PurePosixPath(path).parts)
         dump = parts[0] == "mqadmin"
         for number, part in enumerate(parts):
@@ -344,11 +348,11 @@ def _realigned(text: str, longer: int) -> tuple[str, int]:
     """Return the text after a replaced name, with its columns realigned where possible.
 
     Args:
-        text: from the end of a name, which may continue, as an address does with its port.
+        text: the text from the end of a name, which may continue, like an address with its port.
         longer: the number of characters by which the line has grown.
 
     Returns:
-        The text, and how much longer the line still is at its end.
+        The text, and the number of characters by which the line is still longer at its end.
     """
     gap = re.search(r" +|\n", text) if longer else None
     if gap is None:
@@ -374,9 +378,10 @@ def _any_of(names: Iterable[str], before: str, after: str) -> str:
 
 
 def _known(token: str, client_ids: AnyCollection[str]) -> tuple[int, str]:
-    """Return the first and longest of the ids that the token holds, and where it begins.
+    """Return the first and longest of the ids in the token, and where it begins.
 
-    An id may stand behind a proxy's address and an ``@``; what follows it begins with a sign.
+    An id may follow a proxy's address and an ``@``; what comes after it begins with a punctuation
+    mark.
     """
     begins = [0, *(place + 1 for place, sign in enumerate(token) if sign == "@")][:_MOST_PARTS]
     ends = [
@@ -413,7 +418,9 @@ def _hex(address: str) -> str:
 
 
 def find_names(collection: Collection) -> Names:
-    """Read a collection like ingest, and every text again for names that ingest does not need."""
+    """Read a collection as ingest does, and every text again for names that ingest does not
+    need.
+    """
     names = Names()
     settings = collection.settings
     names.kept |= {settings.cluster, *settings.brokers, *collection.broker_folders}
@@ -506,11 +513,11 @@ def redact_collection(folder: Path, output: Path, key_file: Path) -> dict[str, i
     Files that ingest does not read are left out. ``collection.toml`` is written last.
 
     Returns:
-        How many ``files`` were copied and ``left_out``, ``hosts`` and ``clients`` renamed.
+        The number of ``files`` copied and ``left_out``, and of ``hosts`` and ``clients`` renamed.
 
     Raises:
-        InputRefused: no such collection.
-        OutputExists: the output is not empty, or the key file is there.
+        InputRefused: there is no such collection.
+        OutputExists: the output is not empty, or the key file exists.
         UsageError: the key is inside one of the folders, one folder is inside the other, or nothing
             can be written.
     """
@@ -555,16 +562,16 @@ def redact_collection(folder: Path, output: Path, key_file: Path) -> dict[str, i
 
 
 def refuse_places(folder: Path | None, output: Path, key_file: Path) -> None:
-    """Refuse places that would give the key away or write over something.
+    """Refuse places that would give the key away or overwrite something.
 
     Args:
-        folder: the collection to redact; None: it is still to be collected.
+        folder: the collection to redact; None if it is yet to be collected.
         output: the copy's folder.
         key_file: the key's file.
 
     Raises:
-        OutputExists: the output is not empty, or the key file is there.
-        UsageError: one of the three lies in another.
+        OutputExists: the output is not empty, or the key file exists.
+        UsageError: one of the three is inside another.
     """
     key, copy = key_file.parent.resolve() / key_file.name, output.resolve()
     if key.is_relative_to(copy):
@@ -590,7 +597,7 @@ def refuse_places(folder: Path | None, output: Path, key_file: Path) -> None:
 
 
 def _copy(source: Path, target: Path, file: CollectedFile, redaction: Redaction) -> str:
-    """Return why the copy is not whole; empty if it is."""
+    """Return why the copy is incomplete; empty if it is complete."""
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(target.name + PART)
     if target.exists() or part.exists():
@@ -620,7 +627,7 @@ def _settings(
     paths: Mapping[str, str],
     failed: Iterable[NotCollected],
 ) -> str:
-    """Write ``collection.toml`` of the copy: patterns of names are resolved into names."""
+    """Write the copy's ``collection.toml``, with patterns of names resolved into names."""
     settings = collection.settings
     lines = [f"cluster = {_toml(settings.cluster)}"]
     if settings.admin_time_zone:

@@ -2,10 +2,10 @@
 only in logs.
 
 A client id that ends with the nanosecond of its start belongs to one consumer, and a consumer to
-one group: where a broker logs the connection of such a client for one group, and lists it for
-another, both are names of one group. Any other id may belong to several groups in one process: both
-names refer to one group if the brokers' stores use the name in the dumps, no log does, and the
-other name is only in logs. The logs are then read under the name of dumps, which stores have, too.
+one group, so if a broker logs such a client's connection for one group and lists it for another,
+both are names of the same group. Any other id may belong to several groups in one process; then
+both names refer to one group if the brokers' stores use the name in the dumps, no log does, and the
+other name is only in logs. The logs are then read under the name in dumps, which stores also use.
 """
 
 import re
@@ -21,7 +21,7 @@ _OF_ONE_CONSUMER = re.compile(r".*@\d+#\d+(@.*)?")
 
 
 def other_names(stats: Iterable[FileStats]) -> tuple[OtherName, ...]:
-    """Return the groups that brokers' logs call by a name of their own.
+    """Return the groups for which brokers' logs use a name of their own.
 
     Args:
         stats: how each file was understood.

@@ -1,4 +1,4 @@
-"""Addresses of the brokers' masters and slaves, as far as files show."""
+"""Addresses of the brokers' masters and slaves, as far as files show them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rebalance_core.ingest.broker_folders import (
 from rebalance_core.ingest.parse.inside_second import MIDDLE_MS
 
 MIDDLE_OF_SECOND_MS = MIDDLE_MS
-"""Servers' logs have whole seconds, so their events are dated at the middle of the second."""
+"""Servers' logs have whole seconds, so their events are dated to the middle of the second."""
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class Replicas:
         names: broker name by address.
         slaves: addresses of slaves.
         masters: addresses of masters.
-        folders: the broker whose files each folder of brokers/ has.
-        lone_slaves: brokers whose slave stays in the route without its master (5.0 and later).
+        folders: the broker whose files each folder in brokers/ contains.
+        lone_slaves: brokers whose slave remains in the route without its master (5.0 and later).
     """
 
     names: Mapping[str, str]
@@ -35,18 +35,20 @@ class Replicas:
 
     @property
     def replicated(self) -> frozenset[str]:
-        """Names of brokers that have a slave."""
+        """The names of brokers with a slave."""
         of_addresses = {self.names[address] for address in self.slaves if address in self.names}
         of_folders = {folder.broker_name for folder in self.folders.values() if folder.slave}
         return frozenset(of_addresses | of_folders | self.switched)
 
     @property
     def switched(self) -> frozenset[str]:
-        """Names of brokers whose replicas take turns as master."""
+        """The names of brokers whose replicas take turns as master."""
         return switched(self.folders.values())
 
     def is_master(self, address: str) -> bool:
-        """Return True if the address is stated as master, or the broker's others are all slaves."""
+        """Return True if the address is stated as master, or all the broker's other ones are
+        slaves.
+        """
         if address in self.masters or address in self.slaves:
             return address not in self.slaves
         name = self.names.get(address)

@@ -1,4 +1,6 @@
-"""REQUEST_MODE events, and where each member's queues are allocated (rocketmq.md §2.8, §14)."""
+"""REQUEST_MODE events, and the place where each member's queues are allocated (rocketmq.md §2.8,
+§14).
+"""
 
 from __future__ import annotations
 
@@ -39,21 +41,21 @@ if TYPE_CHECKING:
         RequestModePiece,
     )
 
-# What stores and clients state about the request mode of a group's topics (rocketmq.md §14).
+# Statements of stores and clients about the request mode of a group's topics (rocketmq.md §14).
 DIFFER_MS = 120_000
-"""If PULL occurs between two answers of POP within this time, two brokers differ and the mode did
-not change. A client asks a random one every 1 s to 20 s.
+"""If PULL occurs between two POP answers within this time, two brokers differ and the mode did not
+change. A client queries a random broker every 1 s to 20 s.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A statement of a broker's store, or of a client, about the mode of a topic."""
+    """A statement from a broker's store or a client about the mode of a topic."""
 
     at_ms: int
     source: str
     mode: RequestMode | None
-    """None for POP with a share that the client does not report."""
+    """None for POP with a share number that the client does not report."""
     broker: str | None = None
     client_id: str | None = None
     whole_brokers: bool | None = None
@@ -105,10 +107,10 @@ def absences(statements: Iterable[Statement], context: ClusterContext) -> list[S
 
 
 def without_differing(statements: Sequence[Statement]) -> tuple[list[Statement], int]:
-    """Return the statements without brokers' stray PULL answers, and how many these are.
+    """Return the statements without brokers' stray PULL answers, and the number of these.
 
-    While one broker has POP and another PULL, clients receive now this answer, now that. Then the
-    topic counts as popped.
+    While one broker has POP and another has PULL, clients receive sometimes one answer and
+    sometimes the other. The topic then counts as popped.
 
     Args:
         statements: one topic's statements, by time.
@@ -123,16 +125,18 @@ def without_differing(statements: Sequence[Statement]) -> tuple[list[Statement],
 
 
 def _differs(statement: Statement, popped: Sequence[int]) -> bool:
-    """Return True if a client receives PULL, and some client POP both shortly before and after."""
+    """Return True if a client receives PULL, and some client receives POP both shortly before and
+    after.
+    """
     if statement.client_id is None or statement.mode != PULL_MODE:
         return False
     after = bisect_right(popped, statement.at_ms)
     return 0 < after < len(popped) and popped[after] - popped[after - 1] <= DIFFER_MS
 
 
-# Members that no longer ask a broker for a topic although they are configured to
-# (rocketmq.md §2.8).  Up to 5.3.1, a client that gets no answer to its first queries about a topic
-# rebalances it itself until it is restarted. Its log shows only that the client itself did so.
+# Members that no longer query a broker for a topic although they are configured to (rocketmq.md
+# §2.8).  Up to 5.3.1, a client that gets no answer to its first queries about a topic rebalances it
+# itself until it is restarted. Its log shows only that the client itself did so.
 @dataclass(frozen=True, slots=True)
 class DividedAlone:
     """A period in which a member allocates a topic itself although it is configured to query the
@@ -153,11 +157,11 @@ class DividedAlone:
 
 
 def members_dividing_themselves(pieces: Iterable[GroupEvidence]) -> list[DividedAlone]:
-    """Return, for each member and topic, the last time in which it allocates the topic itself
-    although it is configured to ask.
+    """Return, for each member and topic, the last period in which it allocates the topic itself
+    although it is configured to query the broker.
 
-    A member is set to ask where ``clientRebalance`` is false and its listener is not orderly, or
-    where its process got an assignment for another topic.
+    A member is configured to query if ``clientRebalance`` is false and its listener is not orderly,
+    or if its process received an assignment for another topic.
 
     Args:
         pieces: evidence on a group, in order of time.
@@ -198,7 +202,9 @@ def members_dividing_themselves(pieces: Iterable[GroupEvidence]) -> list[Divided
 
 
 def divide_all(pieces: Iterable[GroupEvidence]) -> set[str]:
-    """Return, by client id, those that no broker answered for any topic but retry topics."""
+    """Return, by client id, those that received no broker's answer for any topic except retry
+    topics.
+    """
     pieces = list(pieces)
     asked = {
         piece.values["client_id"]
@@ -213,21 +219,22 @@ def divide_all(pieces: Iterable[GroupEvidence]) -> set[str]:
     return {v["client_id"] for v in alone if not is_retry_topic(v["topic"])} - asked
 
 
-# Where each member's queues are allocated: in the client, at the broker that it asks, or nowhere,
-# because every gRPC client reaches every queue through its proxy (rocketmq.md §2.8, §14).
+# Where each member's queues are allocated: in the client, at the broker that it queries, or
+# nowhere, because every gRPC client reaches every queue through its proxy (rocketmq.md §2.8, §14).
 _GRPC_ID = re.compile(r"[^@]+@\d+@\d+@[0-9a-z]+")
-"""ClientId of rocketmq-clients: host, process, number within the process, nanoseconds in base
-36."""
+"""ClientId in rocketmq-clients: host, process, number within the process, nanoseconds in base
+36.
+"""
 
 
 def rebalance_modes(pieces: Iterable[GroupEvidence]) -> dict[str, str]:
-    """Return CLIENT, BROKER or PROXY by client id, for members for which a file shows it.
+    """Return CLIENT, BROKER or PROXY by client id, for the members for which a file shows it.
 
     ``clientRebalance`` is the member's own setting. A member that received an assignment, or pops,
-    queries the broker. A member that allocated itself may also be configured to query, and be
-    orderly. If it is not, it has given up asking; where it did for some topics only, it counts as a
-    member that asks. A proxy lists gRPC clients together with remoting ones, which allocate for
-    themselves: the form of the id differs.
+    queries the broker. A member that allocated itself may also be configured to query but be
+    orderly. If it is not orderly, it has given up querying; if only for some topics, it counts as a
+    member that queries. A proxy lists gRPC clients together with remoting ones, which allocate for
+    themselves; the form of the id distinguishes them.
     """
     pieces = list(pieces)
     modes: dict[str, str] = {}
@@ -258,21 +265,21 @@ def rebalance_modes(pieces: Iterable[GroupEvidence]) -> dict[str, str]:
     return divided | modes | gave_up | proxied
 
 
-# REQUEST_MODE events: which topics a group pops, and since when (rocketmq.md §14).
+# REQUEST_MODE events: the topics that a group pops, and since when (rocketmq.md §14).
 #
-# Brokers do not log changes of a mode. Their stores show it when they were copied, clients when
-# they got an assignment. So a change is between the last evidence of the old mode and the first of
-# the new mode, and the time in between counts as POP: no client is said to own what may have been
-# shared. So does the time in which brokers differ, and clients alternate between POP and PULL. A
-# change of the share number alone is dated by the first answer that only the new number explains:
-# the number and the members decide whether clients pop whole brokers.
+# Brokers do not log mode changes. Their stores show the mode at the time of the copy, clients when
+# they received an assignment. So a change lies between the last evidence of the old mode and the
+# first of the new mode, and the time in between counts as POP, so that no client is said to own
+# what may have been shared. The same applies to times in which brokers differ and clients alternate
+# between POP and PULL. A change in the share number alone is dated by the first answer that only
+# the new number explains, as the number and the members decide whether clients pop whole brokers.
 _ANY_BROKER = ""
 
 
 def request_mode_events(
     group: str, pieces: Iterable[GroupEvidence], presence: Presence, context: ClusterContext
 ) -> tuple[list[Event], list[Finding]]:
-    """Return the events of every topic ever popped, and findings on uncertainties.
+    """Return the events of every topic that was ever popped, and findings about uncertainties.
 
     Args:
         group: its name.
@@ -307,8 +314,8 @@ def request_mode_events(
 
 
 def _placed(statements: Iterable[Statement]) -> Iterator[Statement]:
-    """Yield the statements, those of a clock that is off at the nearest possible time at which the
-    others before or after agree.
+    """Yield the statements, with those by a clock that is off moved to the nearest possible time at
+    which the others before or after agree.
     """
     statements = list(statements)
     dated = sorted((each.at_ms, _pops(each)) for each in statements if not each.error_ms)
@@ -374,7 +381,9 @@ class _History:
             }
 
     def _answered(self, statement: Statement) -> None:
-        """Process a client's answer, which names neither the broker asked nor its share number."""
+        """Process a client's answer, which names neither the queried broker nor its share
+        number.
+        """
         for broker in self._brokers or (_ANY_BROKER,):
             mode = self._brokers.get(broker, PULL_MODE)
             if statement.mode is not None or not mode.is_pop:
@@ -400,7 +409,9 @@ class _History:
             self.findings.append(self._dated(before, mode, at_ms, statement))
 
     def _first_of(self, mode: RequestMode, statement: Statement) -> Statement:
-        """Return the first answer that showed a new share number, else the statement itself."""
+        """Return the first answer that showed a new share number, or otherwise the statement
+        itself.
+        """
         before = self._now
         if before is None or not (before.is_pop and mode.is_pop) or before == mode:
             return statement
@@ -416,7 +427,7 @@ class _History:
     def _since_ms(self, statement: Statement) -> int:
         """Return the earliest moment at which the topic may have been popped.
 
-        A client that had pulled asks again within 20 s.
+        A client that was pulling sends its next query within 20 s.
         """
         since_ms = self._pulled_ms + 1
         if statement.client_id in self._pulling:

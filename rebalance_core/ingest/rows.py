@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     )
 
     class Event(ClusterEventsColumns, total=False):
-        """An event in the making."""
+        """An event under construction."""
 
         _order: int
 
     class Tables(TypedDict, total=False):
-        """Rows in the making, by table."""
+        """Rows under construction, by table."""
 
         cluster_events: list[Event]
         consumer_groups: list[ConsumerGroupsColumns]
@@ -51,7 +51,7 @@ else:
     Event = Finding = Tables = dict
 
 ORDER: Final = "_order"
-"""An additional column: the order of events of the same instant, before sequence numbers are
+"""An additional column: the order of events at the same instant, before sequence numbers are
 assigned.
 """
 
@@ -128,7 +128,7 @@ RANK = {
     "TOPIC_DELETED": 1,
     "REQUEST_MODE": 2,
 }
-"""The order of events of the same instant, in which consumer events come last."""
+"""The order of events at the same instant, in which consumer events come last."""
 
 
 def event(
@@ -141,9 +141,9 @@ def event(
 
 
 def event_order(row: Event) -> tuple[int | str, ...]:
-    """Return the order of an event: by time, then brokers, topics and consumers, each in turn.
+    """Return the sort order of an event: by time, then brokers, topics and consumers.
 
-    A group's goes before all else; a topic's distinguishes what one log has of one second.
+    A group's order takes precedence; a topic's distinguishes what one log has within one second.
     """
     order, of_group = row.get(ORDER, 0), bool(row.get("consumer_group"))
     return (

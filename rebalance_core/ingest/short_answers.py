@@ -1,7 +1,8 @@
-"""Answers of mqadmin that end with a whole row, although another answer of their round has more.
+"""Answers from mqadmin that end with a complete row although another answer of their round has
+more.
 
-clusterList has no last line of its own, and topicStatus has one only in later releases: where their
-text was cut at the end of a line, only a topicRoute shows it.
+clusterList has no final line, and topicStatus has one only in later releases, so if their text was
+cut off at the end of a line, only a topicRoute shows it.
 """
 
 from __future__ import annotations
@@ -37,16 +38,16 @@ def short_answers(
     broker_turns: AnyCollection[int],
     topic_turns: Mapping[str, AnyCollection[int]],
 ) -> dict[str, str]:
-    """Return where each answer ends that lacks rows which a topicRoute of its round has, by file.
+    """Return, by file, where each answer ends that lacks rows found in a topicRoute of its round.
 
-    Answers with refused parts are left out, as they are known to be incomplete.
+    Answers with refused parts are left out, because they are known to be incomplete.
 
     Args:
-        files: of the collection.
+        files: the files of the collection.
         stats: how each was understood.
-        brokers: the brokers that routes have in the cluster of the collection.
+        brokers: the brokers in routes that belong to the collection's cluster.
         broker_turns: when brokers came or went, epoch ms.
-        topic_turns: by topic, when its queues changed at any broker, epoch ms.
+        topic_turns: by topic, when its queues changed on any broker, epoch ms.
     """
     counted = {each.name: each for each in stats}
     whole = [
@@ -73,7 +74,7 @@ def short_answers(
 def with_short_answers(
     stats: Iterable[FileStats], short: Mapping[str, str]
 ) -> tuple[list[FileStats], list[Unread]]:
-    """Return the counts of the files with those of `short_answers` as cut off, and their refusals.
+    """Return the counts of the files, with those in `short_answers` as cut off, and their refusals.
 
     Args:
         stats: how each file was understood.
@@ -104,10 +105,10 @@ def _short_lists(
     brokers: AnyCollection[str],
     turns: AnyCollection[int],
 ) -> Iterator[tuple[str, str]]:
-    """Yield each clusterList that lacks a broker, with where it ends.
+    """Yield each clusterList that lacks a broker, and where it ends.
 
-    Of each topic the nearest route of the same minute counts: within minutes a broker may come or
-    go without a line in any log.
+    For each topic, the nearest route from the same minute counts, because within minutes a broker
+    may come or go without a line in any log.
     """
     for file in answers:
         listed = _witnessed(counted[file.name], LISTED)
@@ -130,12 +131,13 @@ def _short_statuses(
     broker_turns: AnyCollection[int],
     topic_turns: Mapping[str, AnyCollection[int]],
 ) -> Iterator[tuple[str, str]]:
-    """Yield each topicStatus that lacks the last queues of its topic, with where it ends.
+    """Yield each topicStatus that lacks the last queues of its topic, and where it ends.
 
-    Its rows are sorted by broker and queue. One that lacks others, or has some more, is about a
-    topic that was changed in between, or that has logical queues. Only the newest route from before
-    counts, as a later one may have queues that the topic did not have yet. A broker comes and goes
-    with all its queues, so this does not explain that only some of a broker are missing.
+    Its rows are sorted by broker and queue. An answer that lacks other queues, or has additional
+    ones, is about a topic that was changed in between or that has logical queues. Only the newest
+    earlier route counts, because a later one may have queues that the topic did not have yet. A
+    broker comes and goes with all its queues, so this does not explain why only some of a broker's
+    queues are missing.
     """
     for file in answers:
         if file.arguments[0] != _STATUS:
@@ -165,7 +167,9 @@ def _short_statuses(
 
 
 def _of_one_state(one: CollectedFile, other: CollectedFile, turns: AnyCollection[int]) -> bool:
-    """Return whether both are of one round, and no queue or broker came or went in between."""
+    """Return whether both belong to the same round, and no queue or broker came or went in
+    between.
+    """
     first_ms, last_ms = sorted((_written_ms(one), _written_ms(other)))
     turned = any(first_ms - _EXPIRY_MS <= turn_ms <= last_ms for turn_ms in turns)
     return last_ms - first_ms <= ROUND_MS and not turned

@@ -1,4 +1,6 @@
-"""What an earlier night showed of a group's clients, and no file since, from the opening state."""
+"""What an earlier night, but no file since, showed about a group's clients, from the opening
+state.
+"""
 
 import json
 import re
@@ -72,9 +74,9 @@ def shown_earlier(
     """Return the facts about these clients whose last statement an earlier night read.
 
     Args:
-        rows: rows of `evidence` about a group, in any order; other kinds than `KINDS` are ignored.
+        rows: rows of `evidence` about a group, in any order; kinds other than `KINDS` are ignored.
         clients: client ids.
-        until: as `earlier_until` returns it.
+        until: the result of `earlier_until`.
     """
     last: dict[tuple[str, str], ShownEarlier] = {}
     topics: dict[tuple[str, int], set[str]] = {}
@@ -94,7 +96,9 @@ def shown_earlier(
 
 
 def earlier_texts(found: Iterable[ShownEarlier], night_ms: int) -> list[str]:
-    """Return a sentence for each client and file of the first clients, then how many others."""
+    """Return a sentence for each client and file among the first clients, then the number of
+    others.
+    """
     by_file: dict[str, dict[str, list[ShownEarlier]]] = {}
     for one in found:
         by_file.setdefault(one.client_id, {}).setdefault(one.source, []).append(one)

@@ -35,7 +35,7 @@ SLAVE_READ_ENABLE, ACTING_ENABLE = "slaveReadEnable", "enableSlaveActingMaster"
 
 
 ACTING_SUPPORT = "supportActingMaster"
-"""The property of the name server without which no slave acts as master."""
+"""The name server property without which no slave acts as master."""
 
 
 class SlaveModes:
@@ -110,9 +110,9 @@ class SlaveModes:
     def mode_of(self, broker_name: str, down_ms: int, up_ms: int | None) -> str | None:
         """Return what the slaves do during an outage of the broker's master.
 
-        None where no file shows it. A setting that was never seen before the outage is that of the
-        first time it was seen. A slave that is set to act does so if the name server supports it,
-        which a slave that took over shows as well.
+        The result is None if no file shows it. A setting that was never seen before the outage is
+        taken from the first time it was seen. A slave that is configured to act does so if the name
+        server supports it, which a slave that took over shows as well.
         """
 
         def seen(times: Iterable[int]) -> bool:
@@ -130,7 +130,9 @@ class SlaveModes:
 
 
 def _last(stated: Iterable[tuple[int, bool]], at_ms: int) -> bool | None:
-    """Return the last value stated by that time, else the first one after it, else None."""
+    """Return the last value stated by that time, otherwise the first one after it, otherwise
+    None.
+    """
     before = [on for since_ms, on in stated if since_ms <= at_ms]
     after = [on for since_ms, on in stated if since_ms > at_ms]
     return before[-1] if before else next(iter(after), None)

@@ -1,6 +1,4 @@
-"""Facts that two files of the same log both state: a log copied twice, or copied again after
-rotation.
-"""
+"""Facts stated by two files of the same log: a log copied twice, or copied again after rotation."""
 
 from __future__ import annotations
 
@@ -37,7 +35,7 @@ AnyEvidence = TypeVar("AnyEvidence", bound=Evidence)
 
 
 def without_repeats(pieces: Iterable[AnyEvidence]) -> list[AnyEvidence]:
-    """Return the evidence without what an earlier file of the same log has stated already.
+    """Return the evidence without what an earlier file of the same log has already stated.
 
     Facts that a file states twice stay twice. Two pieces of a rotated log share at most the second
     in which it was rotated.
@@ -99,13 +97,13 @@ def _said(piece: Evidence) -> str:
 
 # The dates of the JSON stores of a broker that keeps its configuration in RocksDB.
 #
-# They are written when a command asks for them and then become outdated: a copy shows the last
+# They are written when a command requests them and then become outdated, so a copy shows the last
 # export (rocketmq.md §15). An export is dated by the dump of the command, by the listing of the
 # store, and by the copies themselves: contents of an earlier copy were exported before that copy.
 EXPORT_MS = 10_000
-"""Within this time, the command has answered: the start of its JVM plus mqadmin's time-out of 5 s.
-A copy no older than this counts as current, like one from a stock broker, which writes every 5 to
-10 s.
+"""The time within which the command answers: the start of its JVM plus mqadmin's timeout of 5 s. A
+copy no older than this counts as current, like one from a stock broker, which writes every 5 to 10
+s.
 """
 
 STORE_NAMES = {
@@ -116,21 +114,21 @@ _FACTS = {
     collection.GROUPS: ("subscription_group", "exported_subscription_group"),
     collection.OFFSETS: ("committed_offset",),
 }
-"""The facts that a command's output has for each store."""
+"""The facts in a command's output for each store."""
 _TYPES = {
     collection.TOPICS: "topics",
     collection.GROUPS: "subscriptionGroups",
     collection.OFFSETS: "consumerOffsets",
 }
-"""As ``rocksDBConfigToJson -t`` calls them."""
+"""The stores, as ``rocksDBConfigToJson -t`` calls them."""
 
 
 def copied_store(
     file: CollectedFile, results: Iterable[Fact | Unread], text: str
 ) -> Iterator[Evidence]:
-    """State that a JSON store was copied, with its copy's marks: store, digest, version_ms.
+    """State that a JSON store was copied, with the marks of its copy: store, digest, version_ms.
 
-    ``whole``: it states something, and no entry was refused: missing entries did not exist.
+    ``whole``: it states something and no entry was refused, so missing entries did not exist.
     """
     if file.kind not in collection.CONFIG_STORES:
         return
@@ -176,7 +174,7 @@ class BrokerStore:
         forms: `parse.config_stores.JSON` and the others there; more than one if a migrated broker
             left its old stores.
         source: the listing or RocksDB file that shows it.
-        dates: by copied file, when it was exported, epoch ms; None: no file shows it.
+        dates: by copied file, when it was exported, epoch ms; None if no file shows it.
         newest: by kind of store, the newest copy.
         copied: by copied file, when it was copied, epoch ms.
         printed: by kind of store, when a command last printed it, epoch ms.
@@ -208,7 +206,7 @@ class BrokerStore:
 
 @dataclass
 class _Seen:
-    """The parts of a broker's store that the files of one folder show."""
+    """The parts of a broker's store shown by the files in one folder."""
 
     listings: list[tuple[int, StoreFormPiece]] = field(default_factory=list)
     signs: list[StoreFormPiece] = field(default_factory=list)
@@ -220,12 +218,12 @@ class _Seen:
 def rocksdb_stores(
     pieces: Iterable[ClusterEvidence], end_ms: int, folders: Mapping[str, str]
 ) -> dict[str, BrokerStore]:
-    """Return the stores of those folders whose broker keeps its configurations in RocksDB.
+    """Return the stores in those folders whose broker keeps its configurations in RocksDB.
 
     Args:
         pieces: evidence on the cluster.
-        end_ms: the collection's end: when a copy without a time was made.
-        folders: name of the broker by folder.
+        end_ms: the collection's end, taken as the time of a copy without one.
+        folders: the name of the broker by folder.
     """
     seen = {folder: _Seen() for folder in folders}
     for piece in pieces:
@@ -289,7 +287,7 @@ def _dates(
     exports: list[int],
     listings: list[tuple[int, StoreFormPiece]],
 ) -> dict[str, int | None]:
-    """Return when each copy's content was exported, by the file."""
+    """Return, by file, when each copy's content was exported."""
     dates: dict[str, int | None] = {}
     before: tuple[int, str | None, int] | None = None
     for at_ms, piece in copies:
@@ -306,7 +304,8 @@ def _dates(
         if latest - earliest <= EXPORT_MS:
             dates[piece.source] = latest
         elif kind != collection.OFFSETS and v["version_ms"]:
-            # its contents have been so since its last change, which is logged up to a second later
+            # its contents have not changed since its last change, which is logged up to a second
+            # later
             dates[piece.source] = min(latest, v["version_ms"] + EXPORT_MS)
         else:
             dates[piece.source] = None
@@ -317,7 +316,8 @@ def _dates(
 def _written(name: str, copied_ms: int, listings: list[tuple[int, StoreFormPiece]]) -> int | None:
     """Return when the copied file was written, by the first listing after the copy.
 
-    None if that does not show it, or shows that the file was written again in the meantime.
+    The result is None if that does not show it, or shows that the file was written again in the
+    meantime.
     """
     later = [dated for dated in listings if dated[0] >= copied_ms]
     if not later:

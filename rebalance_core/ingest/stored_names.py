@@ -1,4 +1,4 @@
-"""Names of groups and topics that brokers' stores have."""
+"""The names of groups and topics in brokers' stores."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -13,8 +13,8 @@ class StoredNames:
     """The groups and topics in a collection's stores.
 
     Attributes:
-        groups: those with a commit or a retry topic, which a broker creates for each group that is
-            configured and has a member.
+        groups: those with a commit or a retry topic, which a broker creates for each configured
+            group with a member.
         topics: those of each ``topics.json``.
         files: each ``topics.json``.
     """
@@ -25,7 +25,7 @@ class StoredNames:
 
 
 def stored_names(stats: Iterable[FileStats]) -> StoredNames:
-    """Return the names that stores have; none where a store was partly read or has too many.
+    """Return the names in stores; none if a store was read only in part or has too many.
 
     Args:
         stats: how each file was understood.

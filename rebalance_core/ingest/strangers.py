@@ -1,5 +1,5 @@
 """Sets aside files in a broker's folder that belong to another broker, lists of clients from
-elsewhere, and answers that are about another group or client or older than their names state.
+elsewhere, and answers that concern another group or client, or are older than their names state.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ if TYPE_CHECKING:
     from rebalance_core.ingest.evidence_types import ClusterEvidence
 
 
-# A broker's log names it at each start; its topics.json has a topic with its name. All files of a
-# folder belong to one broker, so of two names one is wrong: the right name is the folder's, else
-# the only one that collection.toml, mqadmin or a name server knows. A topic whose name no file
-# knows as a broker's may be any topic, unless another copy in the folder has the broker's own. If
-# neither decides, all files are read, and the folder belongs to no broker
+# A broker's log names it at each start; its topics.json has a topic with its name. All files in a
+# folder belong to one broker, so of two names one is wrong: the right name is the folder's,
+# otherwise the only one that collection.toml, mqadmin or a name server knows. A topic whose name no
+# file knows as a broker's may be any topic, unless another copy in the folder has the broker's own.
+# If neither decides, all files are read, and the folder belongs to no broker
 # (`INGEST_BROKER_FOLDER_UNCLEAR`).  Two clusters may share name servers, and even a broker's name.
-# A folder belongs to another cluster if its broker prints that name at its start
-# (brokerClusterName), or registers only under it, and some line has the cluster of collection.toml,
+# A folder belongs to another cluster if its broker prints that name when it starts
+# (brokerClusterName), or registers only under it, and some line has the cluster in collection.toml,
 # which shows that this is RocketMQ's name for it.
 @dataclass(frozen=True, slots=True)
 class SetApart:
-    """A collection without others' files, which are among the refused ones.
+    """A collection without files that belong to others, which are among the refused ones.
 
     Attributes:
         collection: the files that are left.
         stats: how each of these was understood.
-        strangers: the files set apart, each with the reason as its refusal.
+        strangers: the files set aside, each with the reason as its refusal.
     """
 
     collection: Collection
@@ -61,12 +61,12 @@ class SetApart:
 
     @property
     def refused(self) -> list[Unread]:
-        """The refusals of the files set apart."""
+        """The refusals of the files set aside."""
         return [Unread(o.name, o.first_line or o.name, o.code, o.why) for o in self.strangers]
 
     @property
     def names(self) -> frozenset[str]:
-        """The files set apart."""
+        """The files set aside."""
         return frozenset(stranger.name for stranger in self.strangers)
 
 
@@ -106,10 +106,10 @@ def _refused(file_stats: FileStats, why: Unreadable) -> FileStats:
 
 
 # consumerConnection and consumerProgress have the group's retry topic among their rows, or name the
-# group that is not online; the properties of a client have its group, address and instance. Where
-# these are the group or client that another answer is named after, this one's name is wrong.
+# group that is not online; the properties of a client have its group, address and instance. If
+# another answer is named after this group or client, this one's name is wrong.
 def _misnamed_answers(collection: Collection, stats: Iterable[FileStats]) -> dict[str, Unreadable]:
-    """Return why each answer has another group's, client's or time's name, by file."""
+    """Return, by file, why each answer has the name of another group, client or time."""
     answers = [s for s in stats if s.kind == ADMIN]
     names = {f.name: f.arguments[2] for f in collection.files if f.arguments[2:]}
     return (
@@ -150,7 +150,7 @@ def _misnamed(about: str, name: str) -> Unreadable:
 
 
 def _stated(answer: FileStats, about: str) -> Iterator[tuple[str, str]]:
-    """Yield what an answer is named after, empty of a client, and what it states to be about."""
+    """Yield what an answer is named after, empty for a client, and what it states to be about."""
     for name in answer.witnessed:
         if name.startswith(about):
             asked, _, stated = name.removeprefix(about).rpartition(" ")
@@ -158,7 +158,7 @@ def _stated(answer: FileStats, about: str) -> Iterator[tuple[str, str]]:
 
 
 def _is_same_group(asked: str, stated: str) -> bool:
-    """Return True for the group that was asked about; a client's namespace may precede it."""
+    """Return True for the queried group; a client's namespace may precede it."""
     return stated == asked or stated.endswith(f"%{asked}")
 
 
@@ -168,7 +168,7 @@ def _is_same_client(named: str, stated_id: str) -> bool:
 
 
 def _strangers(collection: Collection, pieces: Iterable[Evidence]) -> dict[str, Unreadable]:
-    """Return the reason for each file of another broker or cluster, by file."""
+    """Return, by file, the reason for each file of another broker or cluster."""
     on_cluster = list(filter(is_on_cluster, pieces))
     of_brokers = _of_other_brokers(collection, on_cluster)
     own = collection.settings.cluster
@@ -210,7 +210,7 @@ def _of_other_clusters(own: str, pieces: Iterable[ClusterEvidence]) -> dict[str,
 def _of_other_brokers(
     collection: Collection, on_cluster: list[ClusterEvidence]
 ) -> dict[str, Unreadable]:
-    """Return the reason for each file of another broker, by file."""
+    """Return, by file, the reason for each file of another broker."""
     directory = BrokerDirectory(known_brokers=set(collection.settings.brokers))
     for piece in on_cluster:
         directory.read(piece, 0)
@@ -226,7 +226,7 @@ def _of_other_brokers(
     for folder in logs.keys() | stores.keys():
         own = _own_name(folder, logs.get(folder, {}), directory.known_brokers)
         for log, names in logs.get(folder, {}).items() if own else ():
-            mixed = len(names & directory.known_brokers) > 1  # no line shows whose it is
+            mixed = len(names & directory.known_brokers) > 1  # no line shows the owner
             if mixed:
                 by_file[log] = Unreadable(
                     SEVERAL_BROKERS, f"it holds the logs of {' and '.join(sorted(names))}"
@@ -247,7 +247,7 @@ def _of_other_brokers(
 
 
 def _names(pieces: Iterable[ClusterEvidence]) -> Iterator[tuple[str, str, str]]:
-    """Yield the folder, file and broker name of each statement of a file on whose it is."""
+    """Yield the folder, file and broker name of each statement of a file about its owner."""
     for piece in pieces:
         file = file_of(piece.source)
         if piece.kind == "broker_booted":

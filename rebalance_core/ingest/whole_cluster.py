@@ -1,5 +1,5 @@
-"""Data that only a whole collection shows: the owners of its files, clock offsets and the cluster's
-context; and the results from each group's and topic's evidence with it.
+"""Data that only a whole collection shows (the owners of its files, clock offsets and the cluster's
+context), and the results that follow with it from each group's and topic's evidence.
 """
 
 from __future__ import annotations
@@ -53,14 +53,15 @@ SERVER_LOGS = (NAMESRV_LOG, BROKER_LOG, PROXY_LOG)
 
 @dataclass(frozen=True, slots=True)
 class KeyedEvidence:
-    """Makes the rows of groups and topics of the evidence on them.
+    """Builds the rows of groups and topics from the evidence on them.
 
     Attributes:
-        context: Of the cluster.
+        context: The cluster's context.
         strangers: Files of other brokers, which are ignored.
-        whole: Files that were refused as a whole: their lines make no rows of ``rejected``.
+        whole: Files that were refused as a whole, so that their lines yield no rows of
+            ``rejected``.
         shifts: The corrections of files' times, by file.
-        clocks: The same, of hosts whose clocks are off.
+        clocks: The same for hosts whose clocks are off.
     """
 
     context: ClusterContext
@@ -89,7 +90,7 @@ class KeyedEvidence:
 
 @dataclass(frozen=True)
 class WholeCluster:
-    """The data that a whole collection shows.
+    """The data that only a whole collection shows.
 
     Attributes:
         keyed: Results from the evidence on groups and topics.
@@ -117,7 +118,7 @@ class WholeCluster:
             stats: How each file was understood.
             of_cluster: All evidence on the cluster.
             assumed: The settings that apply where no file states them.
-            refused: Unreadable parts of files that are not evidence of `KeyedEvidence`.
+            refused: Unreadable parts of files that are not evidence for `KeyedEvidence`.
         """
         pieces = list(of_cluster)
         apart = set_apart(collection, stats, pieces)
@@ -203,9 +204,9 @@ def context_of(
 ) -> ClusterContext:
     """Return the context of a collection whose files were read.
 
-    It begins with the first line of a server's log that states something, else with the first
+    It begins with the first line in a server's log that states something, otherwise with the first
     dump or client's line, and ends with the last line or dump. A client whose log continues for an
-    hour after all servers and dumps has a wrong clock, and does not make these outdated.
+    hour after all servers and dumps has a wrong clock and does not make these outdated.
     """
     stats = list(stats)
     of_servers = [s.first_ms for s in stats if s.kind in SERVER_LOGS and s.first_ms]
