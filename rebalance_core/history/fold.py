@@ -80,7 +80,7 @@ class FindingLives:
         self._truncated: Sequence[str] = ()
 
     def add(self, night: Night) -> None:
-        """Add the next night, in order of time."""
+        """Add the next night, in chronological order."""
         by_fingerprint = _by_fingerprint(night.findings)
         for name, finding in by_fingerprint.items():
             may_be_old = finding["rule_id"] in self._truncated

@@ -166,7 +166,7 @@ def clock_shifts(
 
     Args:
         collection: the files.
-        stats: how each was understood, with wrong time zones corrected.
+        stats: the stats of each file, with wrong time zones corrected.
         naming: the clock of the machine that names files, as computed without this step; it counts
             as one more clock when others determine which are right.
     """

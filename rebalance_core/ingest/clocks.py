@@ -24,7 +24,7 @@ class InTime:
 
     Attributes:
         collection: its documents at the corrected times.
-        stats: how each file was understood, with its times corrected.
+        stats: the stats of each file, with its times corrected.
         shifts: the local times that are off by a zone.
         clocks: the clocks that are off.
     """
@@ -42,7 +42,7 @@ def in_time(
 
     Args:
         collection: the files.
-        stats: how each was understood.
+        stats: the stats of each file.
         of_cluster: evidence on the cluster, at the times in the files.
     """
     read = list(stats)

@@ -86,7 +86,7 @@ def cluster_facts(
 
     Args:
         collection: the files.
-        stats: how each was understood.
+        stats: the stats of each file.
         pieces: evidence on the cluster.
         context: the cluster's context.
     """

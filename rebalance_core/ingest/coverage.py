@@ -89,7 +89,7 @@ def coverage_rows(
 
     Args:
         collection: the files.
-        stats: how each was understood, with its times corrected.
+        stats: the stats of each file, with its times corrected.
         assumed: the zone of files without one in ``collection.toml``.
         context: the cluster's context.
         clocks: how far each host's clock is behind.

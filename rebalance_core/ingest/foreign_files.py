@@ -66,7 +66,7 @@ def foreign_files(collection: Collection, stats: Iterable[FileStats]) -> dict[st
 
     Args:
         collection: the files.
-        stats: how each was understood.
+        stats: the stats of each file.
     """
     understood = _Understood(collection, tuple(stats))
     if any(len(log.witnessed) >= MOST_WITNESSES for log in understood.logs):

@@ -201,7 +201,7 @@ def settings_row(
 
     Args:
         group: the group.
-        pieces: its evidence, in order of time and place.
+        pieces: its evidence, ordered by time and place.
         members: the facts about its members in files.
         zone_of: returns a client's time zone from its id, or None if unknown.
         context: the cluster.

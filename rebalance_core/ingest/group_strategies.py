@@ -88,7 +88,7 @@ def group_strategies(
     """Return the strategies of a group.
 
     Args:
-        pieces: evidence on the group, in order of time and place.
+        pieces: evidence on the group, ordered by time and place.
         stated: the text in the collection's consumer_groups.jsonl, which gives the parameters for
             members whose strategy has the same name.
         presence: the presence of its members.

@@ -412,7 +412,7 @@ def understood(collection: Collection, stats: Iterable[FileStats]) -> list[FileR
 
     Args:
         collection: `open_collection` of a folder.
-        stats: how each file that is read was understood.
+        stats: the stats of each file that is read.
 
     Returns:
         The status and its reason, the number of lines, how many were understood, and the share.

@@ -44,7 +44,7 @@ class LogPart:
         file: the log, or one of its files.
         host: the host with this clock.
         since: the position of its first line; 0 for the first part of a file.
-        stats: how it was understood.
+        stats: its stats.
         step: the step back at its beginning; None if its file begins with it or its clock was set
             forward.
     """

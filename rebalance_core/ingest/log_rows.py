@@ -50,7 +50,7 @@ Merge = Callable[[Details, Details], Details]
 
 
 class FactRows:
-    """Rows under construction; statements must come in order of time.
+    """Rows under construction; statements must come in chronological order.
 
     ``times`` counts the statements at one moment, or the kind's windows (seconds or minutes) that
     contain one. This count does not change if a job keeps one repeated line per window.

@@ -377,7 +377,7 @@ def group_facts(
 
     Args:
         group: the group's name.
-        pieces: all evidence about it, in order of time.
+        pieces: all evidence about it, in chronological order.
         names: the clients to which the lines of a client's log refer.
         context: the cluster's context.
     """

@@ -108,7 +108,7 @@ def _higher(seen: list[tuple[int, int, str]], since_ms: int, at_ms: int, end: in
     if it did not grow or none shows it.
 
     Args:
-        seen: when the end was seen, its offset and the file, in order of time.
+        seen: when the end was seen, its offset and the file, in chronological order.
         since_ms: the time.
         at_ms: when it is ``end`` again.
         end: the lower end.

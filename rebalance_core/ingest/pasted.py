@@ -105,7 +105,7 @@ class PastedFile(Collection):
 
     Attributes:
         path: its location.
-        shown: how messages name it.
+        shown: its name in messages.
         of_dashboard: whether it is a JSON answer from the dashboard or console.
         undated: whether nothing shows when an answer was given or a store copied, so that the later
             time at which it was written here is used.
@@ -181,7 +181,7 @@ def recognise(
 
     Args:
         path: the file's path.
-        shown: how messages name it.
+        shown: its name in messages.
         written_ms: when an answer was given, unless the file's name contains the time.
         assumed: the assumptions, whose time zone is that of local times.
         group: the group that the answer is about; None if the file or its name has it.

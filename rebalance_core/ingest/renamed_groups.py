@@ -24,7 +24,7 @@ def other_names(stats: Iterable[FileStats]) -> tuple[OtherName, ...]:
     """Return the groups for which brokers' logs use a name of their own.
 
     Args:
-        stats: how each file was understood.
+        stats: the stats of each file.
     """
     stats = list(stats)
     logged, listed = dict[str, dict[str, str]](), dict[str, dict[str, str]]()

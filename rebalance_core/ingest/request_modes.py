@@ -164,7 +164,7 @@ def members_dividing_themselves(pieces: Iterable[GroupEvidence]) -> list[Divided
     or if its process received an assignment for another topic.
 
     Args:
-        pieces: evidence on a group, in order of time.
+        pieces: evidence on a group, in chronological order.
     """
     asks: dict[str, int] = {}
     answered: set[tuple[str, object]] = set()
@@ -283,7 +283,7 @@ def request_mode_events(
 
     Args:
         group: its name.
-        pieces: its evidence, in order of time and place.
+        pieces: its evidence, ordered by time and place.
         presence: the presence of its members.
         context: the cluster's context.
     """

@@ -44,7 +44,7 @@ def short_answers(
 
     Args:
         files: the files of the collection.
-        stats: how each was understood.
+        stats: the stats of each file.
         brokers: the brokers in routes that belong to the collection's cluster.
         broker_turns: when brokers came or went, epoch ms.
         topic_turns: by topic, when its queues changed on any broker, epoch ms.
@@ -77,7 +77,7 @@ def with_short_answers(
     """Return the counts of the files, with those in `short_answers` as cut off, and their refusals.
 
     Args:
-        stats: how each file was understood.
+        stats: the stats of each file.
         short: from `short_answers`.
     """
     refusals = [Unread(name, name, UNPARSABLE_DOCUMENT, why) for name, why in short.items()]

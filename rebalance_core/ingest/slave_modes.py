@@ -42,7 +42,7 @@ class SlaveModes:
     """The settings of the slaves, and observations of them.
 
     Args:
-        pieces: evidence on the cluster, in order of time.
+        pieces: evidence on the cluster, in chronological order.
         replicas: the replicas of its brokers.
     """
 

@@ -28,7 +28,7 @@ def stored_names(stats: Iterable[FileStats]) -> StoredNames:
     """Return the names in stores; none if a store was read only in part or has too many.
 
     Args:
-        stats: how each file was understood.
+        stats: the stats of each file.
     """
     stored = StoredNames()
     for file_stats in stats:

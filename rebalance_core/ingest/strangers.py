@@ -51,7 +51,7 @@ class SetApart:
 
     Attributes:
         collection: the files that are left.
-        stats: how each of these was understood.
+        stats: the stats of each of these.
         strangers: the files set aside, each with the reason as its refusal.
     """
 
@@ -78,7 +78,7 @@ def set_apart(
 
     Args:
         collection: the files.
-        stats: how each was understood.
+        stats: the stats of each file.
         pieces: evidence on the cluster.
     """
     stats = tuple(stats)

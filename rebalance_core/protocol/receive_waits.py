@@ -57,9 +57,9 @@ class ReceiveWait:
         own: the number of the topic's readable queues on the broker.
         others: the number of those on other brokers.
         clients: the number of receiving clients, each with its own index.
-        topics: how many topics each client subscribes to; calls take them in turn.
+        topics: the number of topics that each client subscribes to; calls take them in turn.
         calls: the number of calls that each client has in flight.
-        turns: how the clients select topic and queue.
+        turns: the way in which clients select topic and queue.
     """
 
     own: int
@@ -125,7 +125,7 @@ class ReceiveWait:
         round.
 
         Args:
-            await_ms: how long a call waits.
+            await_ms: the time that a call waits.
 
         >>> ReceiveWait(own=4, others=4).longest_ms()
         80000
@@ -139,7 +139,7 @@ class ReceiveWait:
 
         Args:
             share: above 0 and below 1.
-            await_ms: how long a call waits.
+            await_ms: the time that a call waits.
 
         >>> one = ReceiveWait(own=4, others=4)
         >>> one.within_ms(0.5), one.within_ms(0.99)
@@ -299,7 +299,7 @@ def group_wait(
         queues: the number of the topic's readable queues by broker.
         broker_name: one of them.
         languages: the language of each receiving client, at least one; None counts as Java.
-        topics: how many topics each client subscribes to.
+        topics: the number of topics that each client subscribes to.
 
     >>> group_wait({"a": 4, "b": 2}, "a", {"x": "NODE_JS"}).longest_ms()
     20000

@@ -20,7 +20,7 @@ def differing_settings(topic: str, pieces: Iterable[Evidence]) -> Iterator[Findi
 
     Args:
         topic: the topic; RocketMQ's own and retry topics are left out.
-        pieces: evidence on it under brokers' names, in order of time.
+        pieces: evidence on it under brokers' names, in chronological order.
     """
     if is_retry_topic(topic) or is_system_topic(topic):
         return

@@ -58,7 +58,8 @@ class RoutePerms:
     master. It does not log this, but only the change back when the master returns.
 
     Args:
-        stated: (broker, time, perm, True if a route states it) from all files, in order of time.
+        stated: (broker, time, perm, True if a route states it) from all files, in chronological
+            order.
         was_masterless: `ClusterContext.was_masterless`.
     """
 

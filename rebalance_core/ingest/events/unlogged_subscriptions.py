@@ -299,7 +299,8 @@ def _of_group(
 
     Args:
         membership: the member's membership.
-        others: memberships of members whose topics are known, in order of time, by these topics.
+        others: memberships of members whose topics are known, in chronological order, by these
+            topics.
         connections: the group's ``consumerConnection``.
         seen: topics whose queues the member holds.
         context: the cluster's context.

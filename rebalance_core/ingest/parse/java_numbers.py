@@ -54,7 +54,7 @@ def offset_of(value: Any, name: str) -> int:
     """Return an offset of a queue; -1 is what a client stores that has consumed nothing yet.
 
     Raises:
-        Unreadable: it is no whole number from -1 to 2**63 - 1.
+        Unreadable: it is not a whole number from -1 to 2**63 - 1.
     """
     offset = long_of(value, name)
     if offset < -1:
