@@ -32,13 +32,13 @@ class Judgement:
 
     @property
     def exit_code(self) -> ExitCode:
-        """DIFFERENCES unless every expectation is known to be met."""
+        """DIFFERENCES unless every expectation is known to be kept."""
         kept = all(row["verdict"] == KEPT for row, _ in self.rows)
         return ExitCode.OK if kept else ExitCode.DIFFERENCES
 
     def facts(self) -> dict[str, Any]:
         """Return the number of expectations by verdict, and the sentences of those that are not
-        met.
+        kept.
         """
         verdicts = [row["verdict"] for row, _ in self.rows]
         return {
@@ -73,7 +73,7 @@ def judgement_of(options: PlanOptions, rows: Iterable[Row]) -> Judgement:
 
 
 def expectation_lines(facts: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a summary of `Judgement.facts`, then a line per expectation that is not met.
+    """Yield a summary of `Judgement.facts`, then a line per expectation that is not kept.
 
     Yield nothing without expectations.
     """
