@@ -81,7 +81,7 @@ NO_NAMES = ("event_type", "detail", "source", *PARSED, *ENUMS)
 
 
 def number_ranges(max_queue_nums: int, table_name: str) -> dict[str, tuple[str, int, int | None]]:
-    """Return, by numeric column, the code and the first and last valid numbers (None: no limit).
+    """Return, by numeric column, the code and the first and last valid numbers (None for no limit).
 
     A fact may be on any queue of a broker (rocketmq.md §2.8), every other row is on one queue.
     """

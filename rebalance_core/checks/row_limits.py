@@ -36,7 +36,7 @@ def refuse_bad_rows(
 
     Args:
         counts: the counts of each input table.
-        limits: how many rows may be bad.
+        limits: the limits on bad rows.
         complaints: called only on refusal; the message ends with the table's complaints.
     """
     of_events = counts.get("cluster_events")

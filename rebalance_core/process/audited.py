@@ -149,7 +149,7 @@ def shown_findings(
 def _newest_rows(
     read: ReadWritten, name: str, groups: Sequence[GroupName], time: str
 ) -> list[dict[str, object]]:
-    """Return the most recent rows of a few groups, at most `ROWS_OF_A_TIMELINE` per group."""
+    """Return the most recent rows of a few groups, at most `ROWS_OF_A_TIMELINE` for each."""
     kept: list[dict[str, object]] = []
     for group in groups:
         rows = read(name, group)

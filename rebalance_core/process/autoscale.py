@@ -346,7 +346,7 @@ def write_autoscale(
         inputs: The input tables, in the form of the runtime.
         output: The folder for the tables (`place_of`); none of them may exist in it.
         asked: The settings.
-        limits: How many rows may be bad.
+        limits: The limits on bad rows.
         options: The groups to process, and the maximum number of queues of a topic.
         before_writing: Called before the first table is written.
         warn: Receives a message about everything skipped.

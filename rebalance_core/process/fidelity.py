@@ -115,7 +115,7 @@ def write_fidelity(
         output: The folder for the tables (`place_of`); none of them may exist in it.
         logs: What the clients logged.
         options: The groups to simulate, the number of futures, and the assumptions.
-        limits: How many rows may be bad.
+        limits: The limits on bad rows.
         before_writing: Called before the first table is written.
         warn: Receives a message about everything skipped.
         runtime: Where the job runs.

@@ -14,9 +14,9 @@ from typing import Protocol, TypeVar
 from rebalance_core.strategies import custom
 
 WAITING_PER_PROCESS = 3
-"""How many pieces are queued per process; keeps processes busy and memory low."""
+"""Number of pieces queued per process; keeps processes busy and memory low."""
 HELD_PER_PROCESS = 50
-"""How many pieces per process may wait behind a slow piece, finished or not."""
+"""Number of pieces per process that may wait behind a slow piece, finished or not."""
 
 
 class Piece(Protocol):
@@ -35,7 +35,7 @@ Progress = Callable[[int, int, str | None], object]
 
 
 def usable_cores() -> int:
-    """Return how many CPU cores this process may use."""
+    """Return the number of CPU cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -182,7 +182,7 @@ def replay_and_write(
         inputs: ``send_results`` and, if it exists, ``cluster_events``, which names the brokers, as
             `Runtime.read` returns them.
         options: The assumptions about the producers.
-        limits: How many rows may be bad.
+        limits: The limits on bad rows.
         output: The folder for the tables (`place_of`); none of them may exist in it.
         before_writing: Called before the first table is written.
         warn: Receives a message for each table with unknown columns, which are ignored.

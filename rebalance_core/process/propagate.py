@@ -114,7 +114,7 @@ def propagate_and_write(
         inputs: The input tables, in the form of the runtime.
         output: The folder for the tables (`place_of`); none of them may exist in it.
         options: The assumptions and the number of futures.
-        limits: How many rows may be bad; rows that name an unknown process count as bad.
+        limits: The limits on bad rows; rows that name an unknown process count as bad.
         partitions: The number of tasks on a runtime with several; None for some per core.
         before_writing: Called before anything is simulated or written.
         warn: Receives a message about everything skipped.

@@ -49,7 +49,7 @@ class BucketGroups:
 
     Attributes:
         engine: Knows which input tables exist.
-        wanted: A glob of group names; None: all.
+        wanted: A glob of group names; None for all.
         giants: The parts of divided groups, by bucket.
         sharing_groups: For each group, the other groups that share client instances with it.
         guests: For each bucket, groups that are present only for the sake of others.

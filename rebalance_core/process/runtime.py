@@ -274,7 +274,7 @@ class Runtime(Protocol):
             rows: The first tasks' input.
             pieces: Makes pieces from the rows, those of a key in succession.
             play: A module-level function, which any process may call.
-            tasks: How many tasks receive the results.
+            tasks: Number of tasks that receive the results.
             count: The approximate number of pieces, which limits the number of processes.
             progress: Called as pieces finish; only in-process.
         """

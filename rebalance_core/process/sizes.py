@@ -56,7 +56,7 @@ def write_sizes(
         inputs: The input tables, in the form of the runtime.
         output: The folder for the tables (`place_of`); none of them may exist in it.
         demand: The demand to meet.
-        limits: How many rows may be bad.
+        limits: The limits on bad rows.
         options: The groups to process, and the maximum number of queues of a topic.
         before_writing: Called before the first table is written.
         warn: Receives a message about everything skipped.

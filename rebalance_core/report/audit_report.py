@@ -78,7 +78,7 @@ class ShownFinding:
 
 @dataclass(frozen=True, slots=True)
 class GroupCounts:
-    """How many groups match the predicted ownership, and how many do not.
+    """The numbers of groups that match the predicted ownership, and of those that do not.
 
     Attributes:
         total: all groups.

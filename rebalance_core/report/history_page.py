@@ -28,13 +28,13 @@ GroupName = tuple[str, str]
 
 PAGE = "history.html.j2"
 CALENDAR_GROUPS = 60
-"""How many groups get a row in the calendar; those with the most nights that differ from the
+"""Maximum number of groups in the calendar; those with the most nights that differ from the
 computation come first.
 """
 CALENDAR_NIGHTS = 92
 MOVING_GROUPS = 10
 LISTED = 50
-"""How many findings of each state are listed."""
+"""Maximum number of findings listed per state."""
 OLD_NIGHTS = 7
 _CELL, _ROW, _LABEL, _HEAD = 14, 16, 300, 22
 _AS_COMPUTED = (EQUAL, SHARED, OFFLINE)
@@ -131,7 +131,7 @@ def _calendar(
     nights: Sequence[NightsRow],
     groups: Mapping[GroupName, Sequence[GroupNightsRow]],
 ) -> tuple[Markup, int, int]:
-    """Return the picture, the number of groups in it, and the number of all groups."""
+    """Return the drawing, the number of groups in it, and the number of all groups."""
     shown = nights[-CALENDAR_NIGHTS:]
     column = {night["end_ms"]: column_number for column_number, night in enumerate(shown)}
     rows_of = {name[1]: rows for name, rows in groups.items() if name[0] == cluster}
@@ -229,7 +229,7 @@ def _moving(groups: Mapping[GroupName, Sequence[GroupNightsRow]]) -> list[Moving
 def _sparks(
     nights: Sequence[NightsRow], groups: Mapping[GroupName, Sequence[GroupNightsRow]]
 ) -> list[tuple[str, int, Markup]]:
-    """Return a cluster's sparklines as (title, value of the last night, picture)."""
+    """Return a cluster's sparklines as (title, value of the last night, drawing)."""
     ends = [night["end_ms"] for night in nights]
     epochs, moved = dict.fromkeys(ends, 0), dict.fromkeys(ends, 0)
     for (cluster, _), rows in groups.items():

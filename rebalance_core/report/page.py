@@ -309,7 +309,7 @@ def _compared(report: AuditReport) -> str:
 TEMPLATES = "templates"
 PAGE, SCRIPT = "page.html.j2", "page.js"
 SENTENCES = 4
-"""How many findings of a rule the table at the top quotes."""
+"""Maximum number of findings per rule quoted in the table at the top."""
 GROUPS_NAMED = 6
 """Number of groups per rule that the table at the top names."""
 
