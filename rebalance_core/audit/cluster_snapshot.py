@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
 from rebalance_core.audit.broker_states import (
@@ -190,6 +191,7 @@ def cluster_snapshot(
         offsets_ms=_offset_copies(facts, "first_ms") if facts["COLLECTED"] else None,
         offsets_until_ms=_offset_copies(facts, "last_ms"),
         addresses=_addresses(facts),
+        popped=_popped(facts),
         retention_ms={
             broker: kept_ms
             for (_, broker), kept_ms in retention_ms(facts["MESSAGE_RETENTION"]).items()
@@ -288,6 +290,20 @@ def _addresses(facts: FactsByKind) -> dict[str, str]:
         if row["broker_name"] not in started and row["details"].get("addr")
     }
     return of_brokers | listed
+
+
+def _popped(facts: FactsByKind) -> dict[str, tuple[int, int]]:
+    """Return the last dumps between which each broker's revive log grew."""
+    ends = grouped(
+        facts["REVIVE_PROGRESS"], lambda row: (row["broker_name"], row["details"]["revive_queue"])
+    )
+    grown: dict[str, tuple[int, int]] = {}
+    for (broker, _), rows in ends.items():
+        seen = sorted((row["first_ms"], int(row["details"]["end"])) for row in rows)
+        for (first_ms, before), (last_ms, after) in pairwise(seen):
+            if after > before:
+                grown[broker] = max((first_ms, last_ms), grown.get(broker, (0, 0)))
+    return grown
 
 
 def _overloads(facts: FactsByKind) -> dict[str, tuple[tuple[int, int], ...]]:

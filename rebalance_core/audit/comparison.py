@@ -125,7 +125,8 @@ def _unseen_members(group: GroupSnapshot) -> Unknown | None:
     It may have a member if a list of members is later than the last leave; if no broker was queried
     since and a log lacks that time or other joins and leaves of the group (or, if no member was
     ever known, no log covers the whole collection); if a client's log has it commit and no broker
-    denied members since; or if offsets advanced while a log has a gap.
+    denied members since; if clients of some group popped messages, perhaps through a proxy, and no
+    log shows the group; or if offsets advanced while a log has a gap.
     """
     since_ms = max((row["to_ms"] or 0 for row in group.tables["memberships"]), default=0)
     listed_by, listed_ms = outsiders.last_listed(group)
@@ -151,6 +152,10 @@ def _unseen_members(group: GroupSnapshot) -> Unknown | None:
         last = max(commits, key=lambda row: row["observed_ms"])
         if not outsiders.is_denied(group, last["observed_ms"]):
             return unknowns.client_unseen(last["client_id"] or "", last["observed_ms"])
+    popped = {broker: times for broker, times in group.run.popped.items() if times[1] > since_ms}
+    if popped and evidence.unlogged_group(group) is not None:
+        broker = min(popped)
+        return unknowns.proxy_unseen(broker, *popped[broker])
     read = outsiders.last_reading(group)
     gap = None if read is None else logs_gap(group, *read)
     return None if gap is None else replace(gap, why=f"its offsets advanced, and {gap.why}")

@@ -157,6 +157,8 @@ class AuditRun:
             tables do not come from a collection, so missing commits were not made.
         offsets_until_ms: when its last one was copied, by broker.
         addresses: broker by its last known address.
+        popped: by broker, the last dumps of its revive log between which it grew, in epoch ms:
+            clients popped messages.
         retention_ms: by broker, how long it keeps messages, if a file states fileReservedTime.
         unlock_failed: by queue, the clients whose logs show that its order lock was kept.
         expired: by topic and queue id, messages that a client of some group had for too long.
@@ -190,6 +192,7 @@ class AuditRun:
     offsets_ms: Mapping[str, int] | None = None
     offsets_until_ms: Mapping[str, int] = field(default_factory=dict)
     addresses: Mapping[str, str] = field(default_factory=dict)
+    popped: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     retention_ms: Mapping[str, int] = field(default_factory=dict)
     unlock_failed: Mapping[MessageQueue, tuple[KeptLock, ...]] = field(default_factory=dict)
     expired: Mapping[tuple[str, int], Sequence[ExpiredMessages]] = field(default_factory=dict)

@@ -98,6 +98,17 @@ def client_unseen(client: str, at_ms: int) -> Unknown:
     )
 
 
+def proxy_unseen(broker: str, first_ms: int, last_ms: int) -> Unknown:
+    """Return the gap of a group of which brokers list no member, while messages are popped."""
+    return Unknown(
+        NOT_COVERED,
+        broker,
+        f"clients popped messages of {broker} between {utc(first_ms)} and {utc(last_ms)}, and "
+        "brokers do not list the clients of a proxy",
+        "Copy the logs of the proxies; if the cluster has none, those of the brokers.",
+    )
+
+
 def member_unnamed(broker: str, at_ms: int) -> Unknown:
     """Return the gap of a group with members that a broker knew but no file names."""
     why = f"{broker} knew members of the group at {utc(at_ms)}, and no file names one since"

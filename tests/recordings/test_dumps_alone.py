@@ -76,3 +76,24 @@ def test_findings_above_info_are_those_of_the_whole_collection(tmp_path: Path) -
     found.remove(("OFFLINE_WITH_LAG", "report-old"))  # only the stores show that it was deleted
     assert found <= whole
     assert {"DUPLICATE_CLIENT_ID", "IDLE_MEMBER", "OFFLINE_WITH_LAG"} <= {rule for rule, _ in found}
+
+
+def test_brokers_do_not_list_the_clients_of_a_proxy(tmp_path: Path) -> None:
+    """Four groups popped through a proxy while each broker answered that they are not online."""
+    case = DATA.parents[1] / "cases" / "data" / "revive-held-up"
+    copy = tmp_path / "revive-held-up"
+    shutil.copytree(case / "mqadmin", copy / "mqadmin")
+    groups = ("held", "late-ack", "quick", "wait-one")
+
+    def verdicts() -> list[Row]:
+        rows = audit_folder(copy)["group_verdicts"]
+        return [row for row in rows if row["consumer_group"] in groups]
+
+    rows = verdicts()
+    assert [row["verdict"] for row in rows] == ["UNKNOWN"] * 4
+    assert all(row["settled_by"].startswith("Copy the logs of the proxies") for row in rows)
+    # the first round alone does not show whether anyone still pops
+    for path in (copy / "mqadmin").iterdir():
+        if path.name > "17959746":
+            path.unlink()
+    assert [row["verdict"] for row in verdicts()] == ["OFFLINE"] * 4
