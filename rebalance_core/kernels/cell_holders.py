@@ -22,40 +22,41 @@ class Block:
 
     @property
     def unheld(self) -> Bools:
-        """Mask of the cells whose queue can be read and has no holder."""
+        """A mask of the cells whose queue can be read but has no holder."""
         return self.entry == NO_MEMBER
 
 
 @dataclass(frozen=True, slots=True)
 class Broadcast:
-    """Cells of BROADCASTING groups: every member of a topic holds its queues for a while.
+    """Cells of BROADCASTING groups, in which every member of a topic holds its queues for some
+    time.
 
-    Holdings are kept as spans of cells, with a value per span, sorted by queue segment, client and
-    first cell; the spans of a client do not touch.
+    Holdings are stored as spans of cells, with one value per span, sorted by queue segment, client
+    and first cell; a client's spans do not touch.
     """
 
     cells: Cells
     unheld: Bools
-    """For each cell, whether the queue can be read and has no holder."""
+    """For each cell, whether the queue can be read but has no holder."""
     holders: Ints
     """The number of holders of each cell."""
     segment: Ints
-    """Of each span; all arrays from here on have a value per span."""
+    """The queue segment of each span; all arrays from here on have one value per span."""
     client: Ints
     begin: Ints
     """The first cell."""
     end: Ints
-    """The cell after the last."""
+    """The cell after the last one."""
     node: Ints
     """In epoch e the client is entry ``entry_at[node + e]`` of the roster."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """Stretches of cells in which a process holds a queue.
+    """Spans of cells in which a process holds a queue.
 
-    Each array has a value per span, sorted by segment, process and first cell; the spans of a
-    process do not touch.
+    Each array has one value per span, sorted by segment, process and first cell; a process's spans
+    do not touch.
     """
 
     segment: Ints
@@ -63,16 +64,16 @@ class Spans:
     begin: Ints
     """The first cell."""
     end: Ints
-    """The cell after the last."""
+    """The cell after the last one."""
     node: Ints
     """In epoch e the process is entry ``entry_at[node + e]`` of the roster."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tenures:
-    """Stretches of cells in which equally many processes of a client hold a queue.
+    """Spans of cells in which a constant number of a client's processes hold a queue.
 
-    Each array has a value per tenure; sorted by segment, client and first cell.
+    Each array has one value per tenure, sorted by segment, client and first cell.
     """
 
     segment: Ints
@@ -88,7 +89,7 @@ class Shared:
 
     cells: Cells
     unheld: Bools
-    """For each cell, whether the queue can be read and has no holder."""
+    """For each cell, whether the queue can be read but has no holder."""
     holders: Ints
     """The number of processes that hold each cell."""
     spans: Spans

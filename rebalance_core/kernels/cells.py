@@ -1,6 +1,7 @@
-"""Cells of consecutive queues, laid out by topic and broker, and those that a strategy divides.
+"""Cells of consecutive queues, laid out by topic and broker, and the cells that a strategy divides.
 
-A cell is one queue in one epoch. Owners are worked out cell by cell, in pieces that fit the cache.
+A cell is one queue in one epoch. Owners are computed cell by cell, in pieces that fit into the
+cache.
 """
 
 from __future__ import annotations
@@ -14,34 +15,38 @@ from rebalance_core.kernels.queues import Queues
 from rebalance_core.kernels.segments import AnyInts, Bools, Ints, pointers, ranges
 
 MANY_QUEUES = 256
-"""Queues of a stretch's epoch, on average, from which a step of a Python loop pays off."""
+"""The average number of queues per epoch of a stretch from which a step in a Python loop pays
+off.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Stretches:
-    """Consecutive queues of a topic broker, with a value per stretch."""
+    """Consecutive queues of a topic broker, with one value per stretch."""
 
     queue: Ints
-    """The first queue: index into `Queues`."""
+    """The first queue, as an index into `Queues`."""
     count: Ints
     topic_broker: Ints
     epochs: Ints
-    """The number of epochs; like the arrays below, the same for every queue of the stretch."""
+    """The number of epochs; like the arrays below, it is the same for every queue of the
+    stretch.
+    """
     first_epoch: Ints
     first_topic_cell: Ints
     first_broker_cell: Ints
 
     def between(self, low: int, high: int) -> Stretches:
-        """Return the stretches from `low` to before `high`."""
+        """Return the stretches from `low` up to, but excluding, `high`."""
         return Stretches(*(getattr(self, field.name)[low:high] for field in fields(self)))
 
 
 @dataclass(frozen=True)
 class Cells:
-    """Consecutive segments; the epochs of a segment stand together.
+    """Consecutive segments; the epochs of a segment are adjacent.
 
-    There are far more cells than segments, and more segments than stretches; arrays with a value
-    per cell or segment are therefore made on demand.
+    There are far more cells than segments, and more segments than stretches; arrays with one value
+    per cell or segment are therefore created on demand.
     """
 
     stretches: Stretches
@@ -69,7 +74,9 @@ class Cells:
 
     @cached_property
     def queue(self) -> Ints:
-        """Index into `Queues` for each segment; arrays up to `segment` have a value per segment."""
+        """The index into `Queues` for each segment; arrays up to `segment` have one value per
+        segment.
+        """
         return ranges(self.stretches.queue, self.stretches.count)
 
     @property
@@ -86,7 +93,7 @@ class Cells:
 
     @cached_property
     def first(self) -> Ints:
-        """The first cell of each segment, and the end of the last."""
+        """The first cell of each segment, and the end of the last one."""
         return pointers(self._epochs)
 
     @property
@@ -98,22 +105,22 @@ class Cells:
 
     @cached_property
     def segment(self) -> Ints:
-        """The segment of each cell; arrays from here on have a value per cell."""
+        """The segment of each cell; arrays from here on have one value per cell."""
         return self.spread(np.arange(len(self.first) - 1))
 
     @cached_property
     def epoch(self) -> Ints:
-        """Index into `Epochs`."""
+        """The index into `Epochs`."""
         return self._count_from(self.stretches.first_epoch)
 
     @property
     def topic_cell(self) -> Ints:
-        """Index into the cells of the topic grid."""
+        """The index into the cells of the topic grid."""
         return self._count_from(self.stretches.first_topic_cell)
 
     @cached_property
     def broker_cell(self) -> Ints:
-        """Index into the cells of the broker grid."""
+        """The index into the cells of the broker grid."""
         return self._count_from(self.stretches.first_broker_cell)
 
     @cached_property
@@ -129,7 +136,7 @@ class Cells:
         """Return, for each cell, the value of its broker cell.
 
         Args:
-            values: a value per broker cell.
+            values: one value per broker cell.
         """
         if self._once:
             return self._by_segment(values[self.stretches.first_broker_cell])
@@ -139,7 +146,7 @@ class Cells:
         """Return each cell's place among the queues of its topic.
 
         Args:
-            before: for each broker cell, the place of the broker's queue 0.
+            before: for each broker cell, the place of queue 0 on that broker.
         """
         if self._once and self.queues.listed_id is None:
             first = before[self.stretches.first_broker_cell] + self._first_id
@@ -149,7 +156,9 @@ class Cells:
         return places
 
     def _count_from(self, first: Ints) -> Ints:
-        """Return each stretch's value for its first queue, plus 1 for each queue that follows."""
+        """Return each stretch's value for its first queue, incremented by 1 for each following
+        queue.
+        """
         if self._once:
             return self._by_segment(first)
         values = self.spread(self._by_segment(first) - self.first[:-1])
@@ -159,7 +168,9 @@ class Cells:
 
 @dataclass(frozen=True)
 class Readable:
-    """Cells that can be read in an epoch with members: those that a strategy divides."""
+    """The cells that can be read in an epoch with members, which are those that a strategy
+    divides.
+    """
 
     cells: Cells
     selected: Ints | None
@@ -170,7 +181,7 @@ class Readable:
 
     @cached_property
     def queue(self) -> Ints:
-        """Index into `Queues`; all arrays here have a value per readable cell."""
+        """The index into `Queues`; all arrays here have one value per readable cell."""
         return self.cells.queue[self._those(self.cells.segment)]
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Names as integers in RocketMQ's order: codes compare as Java compares the names."""
+"""Names as integers in RocketMQ's order: codes compare in the way Java compares the names."""
 
 from collections.abc import Callable
 from typing import Any
@@ -59,7 +59,7 @@ def encoded(names: pa.StringArray, codes: AnyInts) -> pa.DictionaryArray:
 
 
 def names_of(names: pa.StringArray, codes: Ints) -> pa.StringArray:
-    """Return the names of codes; negative codes are null."""
+    """Return the names for codes; negative codes are null."""
     if len(codes) and codes.min() < 0:
         return names.take(pa.array(codes, mask=codes < 0))
     return names.take(pa.array(codes))

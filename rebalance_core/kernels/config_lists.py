@@ -19,20 +19,20 @@ NAME = Config().name
 
 @dataclass(frozen=True, slots=True)
 class ConfigLists:
-    """The queues that the lists name, sorted by strategy, with a value per queue.
+    """The queues in the lists, sorted by strategy, with one value per queue.
 
     Queues of topics that no row names are left out.
     """
 
     allocation: Ints
-    """The strategy: index into `encoded_groups.EncodedGroups.strategies`."""
+    """The strategy, as an index into `encoded_groups.EncodedGroups.strategies`."""
     topic: Ints
     broker: Ints
     queue_id: Ints
 
 
 def listed_brokers(words: pa.StringArray) -> pa.StringArray:
-    """Return the names of the brokers in the CONFIG texts among these words."""
+    """Return the broker names in the CONFIG texts among these words."""
     names: set[str] = set()
     for text in words.to_pylist():
         if text.startswith(NAME):
@@ -45,7 +45,7 @@ def _queues(text: str) -> Iterable[MessageQueue]:
         strategy = parse_strategy(text)
     except (
         UsageError
-    ):  # a group without a member may name one; otherwise resolving it raises an error
+    ):  # a group without members may name one; otherwise, resolving it raises an error
         return ()
     return strategy.queues or () if isinstance(strategy, Config) else ()
 
@@ -58,7 +58,7 @@ def read_lists(
     Args:
         strategies: the strategies of all members.
         topics: the names that topic codes stand for.
-        brokers: the names that broker codes stand for, `listed_brokers` included.
+        brokers: the names that broker codes stand for, including `listed_brokers`.
     """
     lists = [(number, s) for number, s in enumerate(strategies) if isinstance(s, Config)]
     rows: dict[tuple[int, int, int, int], None] = {}

@@ -29,9 +29,9 @@ from rebalance_core.protocol.routes import DEFAULT_PERM, PERM_READ
 from rebalance_core.protocol.settling_windows import notices_of, window_ms
 
 CONSUMER_TYPES = len(events.CONSUMER_EVENTS)
-"""Types below this are about a consumer."""
+"""Event types below this concern a consumer."""
 NO_SHARE = -(2**40)
-"""Not a number that a REQUEST_MODE can state."""
+"""A number that no REQUEST_MODE can state."""
 
 
 def type_code(event_type: str) -> int:
@@ -41,10 +41,10 @@ def type_code(event_type: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """Events, with a value per event; an event's index is its ordinal in chronological order."""
+    """Events, with one value per event; an event's index is its ordinal in chronological order."""
 
     row: Ints
-    """The row of the input."""
+    """The row in the input."""
     group: Ints
     at_ms: Ints
     instant: Ints
@@ -55,20 +55,21 @@ class Events:
     topic: Ints
     broker: Ints
     readable: Ints
-    """Queues that a TOPIC_CONFIG makes readable."""
+    """The number of queues that a TOPIC_CONFIG makes readable."""
     subscriptions: Ints
     """The number of the set of topics that a CONSUMER_JOIN subscribes to."""
     words: dict[str, Ints]
-    """A member's own words after a CONSUMER_JOIN (`OWN_WORDS`), and its language; -1: none."""
+    """A member's own words (`OWN_WORDS`) after a CONSUMER_JOIN, and its language; -1: none."""
     broker_version: Ints
-    """Word of the version that a BROKER_UP names; -1: none."""
+    """The word of the version that a BROKER_UP names; -1: none."""
     observed: Bools
     window_ms: Ints
     share: Ints
     """The share number of a REQUEST_MODE of POP; `NO_SHARE` for PULL and for other events."""
     mode: Ints
-    """What slaves do after a MASTER_DOWN: index into `MASTER_MODES`; -1: unknown, or another
-    event."""
+    """What slaves do after a MASTER_DOWN, as an index into `MASTER_MODES`; -1: unknown, or another
+    event.
+    """
 
     def __len__(self) -> int:
         return len(self.group)
@@ -82,8 +83,8 @@ def read_events(
     Args:
         table: cluster_events.
         group: the number of each row's group.
-        codes: the codes of the names in all columns.
-        groups: supply the fields that a join lacks.
+        codes: the codes for the names in all columns.
+        groups: supplies the fields that a join lacks.
         sets: receives the joins' subscriptions.
     """
     at_ms, sequence = table.ints("event_ms"), table.ints("sequence")
@@ -179,7 +180,7 @@ def _windows(
 def _window_table(intervals: tuple[int, ...]) -> Ints:
     """Return the windows for clients' intervals.
 
-    The indexes are `NOTICE_MODES`, notified, `EVENT_TYPES` and expired.
+    The axes are `NOTICE_MODES`, notified, `EVENT_TYPES` and expired.
     """
     spans = Intervals(*intervals)
     about = [[Event(0, 0, name), Event(0, 0, name, detail=EXPIRED)] for name in EVENT_TYPES]
@@ -201,7 +202,7 @@ def _follow_notices(
 ) -> None:
     """Set how brokers notify members at each event.
 
-    From its instant on, the slowest broker counts.
+    From an event's instant on, the slowest broker counts.
     """
     modes: dict[int, dict[int, int]] = {}
     for row, number, name, mode in zip(

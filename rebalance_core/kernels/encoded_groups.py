@@ -1,4 +1,4 @@
-"""The input of the kernels: rows of many groups as arrays of codes.
+"""The input of the kernels: the rows of many groups, as arrays of codes.
 
 Groups are numbered by kind of strategy, then by name; every array is in the order of groups.
 """
@@ -54,7 +54,7 @@ class Names:
     topics: pa.StringArray
     brokers: pa.StringArray
     words: pa.StringArray
-    """Strategy texts, versions, message models and start modes."""
+    """The strategy texts, versions, message models and start modes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +70,18 @@ class EncodedGroups:
     events: Events
     topic_sets: TopicSets
     topic_is_retry: Bools
-    """For each topic code, whether it is the retry topic of some group."""
+    """For each topic code, whether it is the retry topic of any group."""
     observations: Observations | None
-    """Rows of queue_offsets; None: the input has no such table."""
+    """The rows of queue_offsets; None: the input has no such table."""
     shared_observations: bool
-    """A row of `observations` belongs to all groups of its cluster; its group is any of these."""
+    """Whether a row of `observations` belongs to all groups of its cluster; its group is then any
+    of these.
+    """
     commits: Commits | None
-    """Rows of committed_offsets; None: the input has no such table."""
+    """The rows of committed_offsets; None: the input has no such table."""
 
     def divided_by(self, number: int) -> EncodedGroups:
-        """Return the groups as if all members divided by their group's strategy with this number.
+        """Return the groups as if all members allocated by their group's strategy with this number.
 
         Groups with fewer strategies get a kind that divides nothing.
         """

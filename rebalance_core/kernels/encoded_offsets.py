@@ -1,4 +1,4 @@
-"""Rows of queue_offsets and committed_offsets as arrays, sorted for look-ups by moment."""
+"""Rows of queue_offsets and committed_offsets as arrays, sorted for look-ups by time."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class Observations:
     max_offset: Ints
     zero: Bools
     never_zero: Bools
-    """The broker's answer to a group that never committed (rocketmq.md §5.3): 0, or not 0.
-    Neither mask is set where the answer depends on whether entry 0 is in memory, and no file
-    shows it.
+    """Masks of the broker's answer to a group that never committed (rocketmq.md §5.3): 0, or not 0.
+    Neither mask is set where the answer depends on whether entry 0 is in memory, which no file
+    shows.
     """
 
     @classmethod
@@ -42,7 +42,7 @@ class Observations:
         return cls(*(numbers,) * 7, numbers > 0, numbers > 0)
 
     def take(self, row: Ints) -> Observations:
-        """Return some rows."""
+        """Return the selected rows."""
         return Observations(*(getattr(self, field.name)[row] for field in fields(self)))
 
     def with_emptied(self, emptied: Observations) -> Observations:
@@ -65,7 +65,9 @@ class Observations:
 
 @dataclass(frozen=True, slots=True)
 class Commits:
-    """Rows of committed_offsets, a value per row; sorted by group, queue, moment and offset."""
+    """Rows of committed_offsets, with one value per row, sorted by group, queue, moment and
+    offset.
+    """
 
     group: Ints
     topic: Ints
@@ -103,7 +105,9 @@ def read_observations(
 
 
 def read_commits(table: Columns, group: Ints, codes: Mapping[Key, Ints]) -> Commits:
-    """Return the groups' commits; of two seen at the same moment, the higher counts as newer."""
+    """Return the groups' commits; of two observed at the same moment, the higher one counts as
+    newer.
+    """
     topic, broker = codes[COMMITS, "topic"], codes[COMMITS, "broker_name"]
     queue_id, at_ms = table.ints("queue_id"), table.ints("observed_ms")
     offset = table.ints("committed_offset")

@@ -8,11 +8,12 @@ class EngineOptions:
     """Options that cannot be derived from the rows.
 
     Attributes:
-        queue_offsets_given: the table exists, so a missing row means not observed.
-        committed_offsets_given: the table exists, so a missing row means that nothing was
-            committed.
-        include_retry_topics: false leaves retry topics out of everything.
-        strategy_override: strategy text that replaces the group's and every member's own.
+        queue_offsets_given: whether the table exists, so that a missing row means that nothing was
+            observed.
+        committed_offsets_given: whether the table exists, so that a missing row means that nothing
+            was committed.
+        include_retry_topics: False leaves retry topics out of everything.
+        strategy_override: a strategy text that replaces the group's and every member's own.
     """
 
     queue_offsets_given: bool = False

@@ -1,4 +1,4 @@
-"""Epochs from events: when a group's state changes at an instant, and why."""
+"""Derives epochs from events: when a group's state changes, and why."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from rebalance_core.kernels.topic_periods import GroupTopics, LiveCounts, TopicP
 from rebalance_core.protocol.settling_windows import NOTIFIED_MS
 
 TYPE_BITS = 4
-"""Number of bits that hold an event type."""
+"""The number of bits that hold an event type."""
 
 
 @dataclass(frozen=True, slots=True)
 class Epochs:
-    """Epochs, with a value per epoch; sorted by group and number."""
+    """Epochs, with one value per epoch, sorted by group and number."""
 
     group: Ints
     number: Ints
@@ -35,12 +35,14 @@ class Epochs:
     latest_ms: Ints
     retry_latest_ms: Ints
     seen_late: Bools
-    """Members may run passes before they, or the broker they ask, learn of the change."""
+    """Whether members may run passes before they, or the brokers that they query, learn of the
+    change.
+    """
     initial: Bools
     live: Ints
     """The number of live processes."""
     causes: Ints
-    """Event types of all epochs, in chronological order."""
+    """The event types that cause epochs, in chronological order."""
     first_cause: Ints
     """Where each epoch's causes begin, and the end; shape (n + 1,)."""
     of_group: Ints
@@ -64,7 +66,7 @@ class InstantEffects:
     """For each instant, whether the state differs before and after it."""
 
     def without(self, instants: Bools) -> InstantEffects:
-        """Return these effects with the given instants marked as changing nothing."""
+        """Return these effects, with the given instants marked as changing nothing."""
         return InstantEffects(self.causing, self.changed & ~instants)
 
 
@@ -99,7 +101,7 @@ def find_turns(
     instant = events.instant[retry.start]
     active = topics.active(topics.index(retry.group, retry.topic), _last_ordinals(events)[instant])
     changed[instant[active]] = True
-    # A mode has no effect on a topic that no member asks a broker to pop.
+    # A mode has no effect on a topic for which no member asks a broker to pop.
     causing[pops.causing()] = True
     changed[pops.changed(events.instant, _last_ordinals(events))] = True
     return InstantEffects(causing, changed)
@@ -164,7 +166,7 @@ def build_epochs(
 
 
 def _live_at(live: LiveCounts, group: Ints, ordinal: Ints) -> Ints:
-    """Return the number of each group's live processes right after one of its events."""
+    """Return the number of each group's live processes just after one of its events."""
     if not len(live.ordinal):
         return np.zeros(len(group), np.int64)
     row = np.searchsorted(live.ordinal, ordinal, side="right") - 1

@@ -19,7 +19,7 @@ TEXT = pa.string()
 TEXTS = pa.list_(TEXT)
 NUMBER = pa.int64()
 QUEUES = pa.list_(pa.struct([*_QUEUE[:2], ("queue_id", NUMBER)]))
-"""Queue ids are read as int64; an id that is not a Java int becomes the reason of its row."""
+"""Queue ids are read as int64; an id that is not a Java int becomes the reason for its row."""
 ALLOCATION = pa.list_(pa.struct([*_QUEUE, ("client_ids", TEXTS)]))
 DIFFERENCE = pa.list_(pa.struct([*_QUEUE, ("action", TEXT), ("client_id", TEXT)]))
 START = pa.struct([("rule", TEXT), ("offset", NUMBER), ("error", TEXT)])
@@ -34,7 +34,7 @@ SQL_TYPES = {
 
 
 def texts_of(name: str, column: pa.Array) -> pa.StringArray:
-    """Return a column of texts.
+    """Return a column of strings.
 
     Raises:
         UsageError: The column has another type.

@@ -12,24 +12,24 @@ from rebalance_core.kernels.segments import Bools
 
 
 class Reasons:
-    """A text for each row without an answer: the first reason that applies."""
+    """Texts for the rows without an answer; a row has the first reason that applies."""
 
     def __init__(self, rows: int) -> None:
         self.texts: list[str | None] = [None] * rows
 
     def put(self, rows: Iterable[int], text: str) -> None:
-        """Set the reason of rows, unless they already have one."""
+        """Set the reason for rows, unless they already have one."""
         for row in rows:
             self.texts[row] = self.texts[row] or text
 
     @property
     def none(self) -> Bools:
-        """Mask of the rows without a reason."""
+        """A mask of the rows without a reason."""
         return np.array([text is None for text in self.texts], np.bool_)
 
 
 def rows_where(mask: pa.BooleanArray) -> list[int]:
-    """Return the numbers of the rows where a mask is true."""
+    """Return the numbers of the rows for which a mask is true."""
     rows: list[int] = pc.indices_nonzero(mask).to_pylist()
     return rows
 

@@ -1,7 +1,7 @@
 """Bodies of the SQL functions: allocations, differences and start offsets for the rows of a batch.
 
 Each function takes Arrow arrays of equal length and returns an array. A row without an answer is
-null and does not affect other rows; the array of reasons or the field ``error`` explains it.
+null and does not affect other rows; the array of reasons, or the field ``error``, explains why.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from rebalance_core.strategies.vectorised import ByPlace, PlaceRule
 
 
 def rmq_allocate(strategy: pa.Array, queues: pa.Array, client_ids: pa.Array) -> pa.Array:
-    """Return `try_rmq_allocate`, unless a strategy is wrong.
+    """Return `try_rmq_allocate`, unless a strategy is invalid.
 
     Raises:
         UsageError: A text is not a strategy, or a column has another type.
@@ -62,7 +62,7 @@ def rmq_allocate(strategy: pa.Array, queues: pa.Array, client_ids: pa.Array) -> 
 
 
 def try_rmq_allocate(strategy: pa.Array, queues: pa.Array, client_ids: pa.Array) -> pa.Array:
-    """Return `allocate_group` of every row, as `ALLOCATION`.
+    """Return `allocate_group` for every row, as `ALLOCATION`.
 
     A row is null where `rmq_allocate_error` gives a reason.
 
@@ -87,7 +87,7 @@ def try_rmq_allocate(strategy: pa.Array, queues: pa.Array, client_ids: pa.Array)
 
 
 def rmq_allocate_error(strategy: pa.Array, queues: pa.Array, client_ids: pa.Array) -> pa.Array:
-    """Return the reason for each null of `rmq_allocate`; arguments and errors as there."""
+    """Return the reason for each null in `rmq_allocate`; arguments and errors are the same."""
     asked = _Batch.read(strategy, queues, client_ids)
     _one_by_one(asked, _Dealt.from_batch(asked).rows)
     return pa.array(asked.reasons.texts, TEXT)
@@ -133,7 +133,7 @@ class _Batch:
 
 @dataclass(frozen=True, slots=True)
 class _Dealt:
-    """The rows whose strategies divide all queues by place, and their allocations."""
+    """The rows whose strategies allocate all queues by place, and their allocations."""
 
     rows: Ints
     lists: pa.ListArray
@@ -162,7 +162,7 @@ class _Dealt:
             index[alike.repeat(queues[rows])] = owner_index
         order, again = _java_order(asked.clients.row, asked.clients.name)
         entry = pointers(clients)[taken.row] + index
-        owned = ~again[entry]  # the places of a repeated id's further entries belong to no client
+        owned = ~again[entry]  # the places of a repeated id's other entries belong to no client
         owners = asked.clients.name.take(pa.array(order[entry[owned]]))
         structs = pa.StructArray.from_arrays(
             [
@@ -178,7 +178,7 @@ class _Dealt:
 
 
 def _rule_of(strategy: AllocationStrategy | None) -> PlaceRule | None:
-    """Return the rule of a strategy that divides all queues by place."""
+    """Return the rule of a strategy that allocates all queues by place."""
     form = strategy and strategy.vectorised()
     return form.rule if isinstance(form, ByPlace) and form.divides is None else None
 
@@ -188,7 +188,7 @@ def _java_order(row: Ints, *columns: pa.StringArray | Ints) -> tuple[Ints, Bools
 
     Args:
         row: The row of each element, in ascending order.
-        columns: Texts or numbers, the most significant first.
+        columns: Strings or numbers, the most significant first.
     """
     if all(_bytes_are_java_s(column) for column in columns if isinstance(column, pa.Array)):
         equal = row[1:] == row[:-1]
@@ -197,7 +197,7 @@ def _java_order(row: Ints, *columns: pa.StringArray | Ints) -> tuple[Ints, Bools
             greater, same = _compared(column)
             rises |= equal & greater
             equal &= same
-        if (rises | equal).all():  # lists are mostly sorted
+        if (rises | equal).all():  # most lists are already sorted
             return np.arange(len(row)), np.append(np.zeros(min(1, len(row)), np.bool_), equal)
     keys = [encode(c)[1][0] if isinstance(c, pa.Array) else c for c in reversed(columns)]
     order = np.lexsort((*keys, row))
@@ -241,7 +241,7 @@ def _one_by_one(asked: _Batch, dealt: Ints) -> tuple[Ints, list[Any]]:
     answered, answers = [], []
     for number, row in enumerate(rows.tolist()):
         strategy = asked.strategies[asked.codes[row]]
-        assert strategy is not None  # otherwise the row has a reason
+        assert strategy is not None  # otherwise, the row has a reason
         try:
             owners = allocate_group(
                 strategy,
@@ -262,12 +262,13 @@ ACTIONS = pa.array(["DROP", "ADD"])
 def rmq_assignment_diff(before: pa.Array, after: pa.Array) -> pa.Array:
     """Return which client loses or gains which queue between two allocations, as `DIFFERENCE`.
 
-    Queues are in RocketMQ's order, a queue's DROPs before its ADDs, ids in Java's order. A row is
-    null where either allocation is null or contains a null, because the difference is then unknown.
+    Queues are in RocketMQ's order, a queue's DROPs come before its ADDs, and ids are in Java's
+    order. A row is null where either allocation is null or contains a null, because the difference
+    is then unknown.
 
     Args:
-        before: Lists as `rmq_allocate` returns them.
-        after: The same, of the next epoch.
+        before: Lists as returned by `rmq_allocate`.
+        after: The same for the next epoch.
 
     Raises:
         UsageError: A column has another type.
@@ -306,7 +307,7 @@ def rmq_assignment_diff(before: pa.Array, after: pa.Array) -> pa.Array:
 
 
 def _holdings(name: str, column: pa.Array, reasons: Reasons) -> tuple[Any, ...]:
-    """Return topic, broker name, queue id, row and client id of each holding."""
+    """Return the topic, broker name, queue id, row and client id of each holding."""
     queues = QueueLists.read(name, column, reasons, ALLOCATION)
     held = pc.struct_field(queues.structs, "client_ids")
     reasons.put(queues.row[nulls_of(held)].tolist(), f"{name} contains null client_ids")
@@ -323,7 +324,7 @@ def _holdings(name: str, column: pa.Array, reasons: Reasons) -> tuple[Any, ...]:
 
 _WORDS = ("consumer_type", "consume_from_where", "version")
 _SOURCES = {STORED: 0, MAX_OFFSET: 1, RETRY_MAX: 1, TIMESTAMP_SEARCH: 2}
-"""Rules whose start is one of the offset arguments, and which."""
+"""Rules whose start is one of the offset arguments, each with that argument."""
 
 
 def rmq_pull_from_where(
@@ -335,20 +336,20 @@ def rmq_pull_from_where(
     timestamp_offset: pa.Array,
     version: pa.Array,
 ) -> pa.Array:
-    """Return `compute_pull_from_where` of every row, as `START`.
+    """Return `compute_pull_from_where` for every row, as `START`.
 
-    ``offset`` is the offset that the function returns, ``rule`` the rule that decided, as
-    ``pull_starts`` names it. Where the function raises, ``offset`` is null and ``error`` gives the
-    reason; ``rule`` is QUERY_FAILED if upstream throws, null if an argument is wrong.
+    ``offset`` is the offset that the function returns, and ``rule`` the rule that applied, as named
+    in ``pull_starts``. If the function raises, ``offset`` is null and ``error`` gives the reason;
+    ``rule`` is QUERY_FAILED if upstream throws, and null if an argument is invalid.
 
     Args:
         consumer_type: PUSH, LITE_PULL or PULL.
         consume_from_where: Names of ``ConsumeFromWhere``.
-        topic: Of the queue.
-        stored_offset: -1 none, -2 error; null is an error, because unknown is not none.
-        max_offset: Null where the look-up fails.
-        timestamp_offset: Null where the look-up fails.
-        version: Of the client.
+        topic: The queue's topic.
+        stored_offset: -1 for none, -2 for an error; null is an error, because unknown is not none.
+        max_offset: Null if the look-up fails.
+        timestamp_offset: Null if the look-up fails.
+        version: The client's version.
 
     Raises:
         UsageError: A column has another type.
@@ -380,7 +381,7 @@ def rmq_pull_from_where(
         )
     ]
     rules, fixed, errors = zip(*starts, strict=True) if starts else ((), (), ())
-    case = case.reshape(-1)  # numpy 2.0 gives a column
+    case = case.reshape(-1)  # numpy 2.0 returns a column
     case_index = pa.array(case)
     source = np.array([_SOURCES.get(rule, len(offsets)) for rule in rules], np.int64)[case]
     offset = pc.choose(pa.array(source), *offsets, pa.array(fixed, NUMBER).take(case_index))
@@ -391,9 +392,9 @@ def rmq_pull_from_where(
 
 
 def _alike(offsets: pa.Int64Array) -> Ints:
-    """Return keys that are equal where a rule gives two rows the same answer.
+    """Return keys that are equal if a rule gives two rows the same answer.
 
-    Null, none and error are a class each, and all offsets from 0 on form another; other negative
+    Null, none and error each form a class, and all offsets from 0 on form another; other negative
     values stand for themselves, because messages quote them.
     """
     values = offsets.fill_null(0).to_numpy()
@@ -411,7 +412,7 @@ def _start(
     max_offset: int | None,
     timestamp_offset: int | None,
 ) -> tuple[str | None, int | None, str | None]:
-    """Return the rule, the offset and the error of a row."""
+    """Return the rule, the offset and the error for a row."""
     needed: dict[str, Any] = {
         "consumer_type": consumer_type,
         "consume_from_where": consume_from_where,

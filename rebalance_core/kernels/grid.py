@@ -1,7 +1,7 @@
-"""Readable queues of every topic on every broker in every epoch.
+"""The readable queues of every topic on every broker in every epoch.
 
-A *cell* of the topic grid is a group's topic in one epoch of the group, a cell of the broker grid a
-topic on one broker in one epoch; the epochs of a topic (on a broker) are adjacent.
+A *cell* of the topic grid is a group's topic in one epoch of the group; a cell of the broker grid
+is a topic on one broker in one epoch; the epochs of a topic (on a broker) are adjacent.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class Grid:
     readable: Ints
     """The number of readable queues of each broker cell."""
     most_readable: Ints
-    """The most readable queues of each topic broker in any epoch."""
+    """The maximum number of readable queues of each topic broker in any epoch."""
     elsewhere: Bools
-    """For each topic cell, whether another grid shows who takes from its queues."""
+    """For each topic cell, whether another grid shows which clients take from its queues."""
 
     @property
     def topic_cell(self) -> Ints:
@@ -80,7 +80,7 @@ def build_grid(
     brokers: TopicBrokers,
     routes: RouteChanges,
 ) -> Grid:
-    """Spread topics, subscriptions and routes over the epochs."""
+    """Build the grid by spreading topics, subscriptions and routes over the epochs."""
     epochs_of = np.diff(epochs.of_group)
     topic_first = segments.pointers(epochs_of[topics.group])
     topic_of = topics.index(brokers.group, brokers.topic)
@@ -153,7 +153,7 @@ def _cells_of(group_topic: Ints, topic_first: Ints, count: int) -> Bools:
 
 
 def _epoch_after(events: Events, epochs: Epochs, group: Ints, ordinal: Ints) -> Ints:
-    """Return the group's first epoch after each event, or the end of the group's epochs."""
+    """Return the group's first epoch after each event, or the end of its epochs."""
     happens = ordinal < segments.NEVER
     instant = events.instant[np.where(happens, ordinal, 0)]
     return np.where(happens, epochs.from_instant[instant], epochs.of_group[group + 1])
@@ -176,11 +176,11 @@ def _readable(
 
 
 def places(grid: Grid, counts: Ints, key: Ints | None = None) -> Places:
-    """Return the numbering of each topic's queues over the brokers that count.
+    """Return the numbering of each topic's queues over the brokers to be counted.
 
     Args:
         grid: the grid of all groups.
-        counts: for each broker cell, the queues that count.
+        counts: for each broker cell, the number of queues that count.
         key: for each topic broker, a key; a topic's brokers with equal keys are numbered
             together. None numbers all of them together.
 

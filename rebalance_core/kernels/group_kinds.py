@@ -1,4 +1,4 @@
-"""The kernel that divides each group, and why some groups are left to the replay."""
+"""The kernel that allocates each group, and why some groups are left to the replay."""
 
 from __future__ import annotations
 
@@ -11,19 +11,21 @@ from rebalance_core.strategies import AllocationStrategy
 from rebalance_core.strategies.vectorised import Asked, ByPlace, InRooms, Listed, OnRing, PlaceRule
 
 SHARED, BROADCAST, CONFIGURED, NOT_VECTORIZED = range(4)
-"""Kinds of groups whose queues no strategy divides.
+"""The kinds of groups whose queues no strategy divides.
 
-``SHARED``: pieces only. ``BROADCAST``, BROADCASTING: every member reads every queue.
-``CONFIGURED``, CONFIG: every member reads the queues of its list. ``NOT_VECTORIZED``: left to the
+``SHARED``: for pieces only. ``BROADCAST`` (BROADCASTING): every member reads every queue.
+``CONFIGURED`` (CONFIG): every member reads the queues in its list. ``NOT_VECTORIZED``: left to the
 replay.
 """
 ON_RING, IN_ROOMS, ASKED, BY_PLACE = range(4, 8)
-"""Kinds by the form of the strategy (`Vectorised`). Strategies by place have ``BY_PLACE`` and
-the numbers that follow, a number for each of `rules_of`.
+"""Kinds by the form of the strategy (`Vectorised`). Strategies by place have ``BY_PLACE`` and the
+following numbers, one for each of `rules_of`.
 """
 
 MOST_STRATEGIES = 8
-"""Strategies of one group that the kernels support, not counting CONFIG lists."""
+"""The maximum number of strategies in a group that the kernels support, not counting CONFIG
+lists.
+"""
 
 REASONS = {
     "REGULAR": "a kernel handles the group",

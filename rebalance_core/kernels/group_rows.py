@@ -1,4 +1,4 @@
-"""Settings of each group, with RocketMQ's defaults, and the kernel that divides its queues."""
+"""The settings of each group, with RocketMQ's defaults, and the kernel that divides its queues."""
 
 from __future__ import annotations
 
@@ -66,31 +66,32 @@ OWN_WORDS = {
     "rebalance_mode": "rebalance_mode",
     "rules": "client_version",
 }
-"""Settings that a CONSUMER_JOIN may state for its member, with the group's setting as the default.
+"""The settings that a CONSUMER_JOIN may state for its member, with the group's setting as the
+default.
 
-``rules`` is the version whose rules the member follows; it differs from the stated version where
-its client is of another language.
+``rules`` is the version whose rules the member follows; it differs from the stated version if its
+client is in another language.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Settings of groups, as arrays with a value per group."""
+    """The settings of groups, as arrays with one value per group."""
 
     retry_topic: Ints
     subscriptions: Ints
-    """The number of the set of topics of members without subscriptions of their own."""
+    """The number of the topic set of members without subscriptions of their own."""
     strategy: Ints
     version: Ints
     message_model: Ints
     consume_from_where: Ints
     rebalance_mode: Ints
     rules: Ints
-    """Words of the group's own settings."""
+    """The words of the group's own settings."""
     consumer_type: Ints
-    """Index into `TYPES`."""
+    """The index into `TYPES`."""
     has_retry: Bools
-    """Members subscribe to the retry topic (rocketmq.md §3.4)."""
+    """Whether members subscribe to the retry topic (rocketmq.md §3.4)."""
     ordered: Bools
     timestamp_ms: Ints
     """-1: none."""
@@ -99,9 +100,9 @@ class Groups:
     pull_threshold_for_topic: Ints
     pull_threshold_size_for_topic: Ints
     broker_version: Ints
-    """Word of the version of brokers that no BROKER_UP states."""
+    """The word of the version of brokers whose version no BROKER_UP states."""
     empty_queue_is_zero: Bools
-    """The broker answers 0 for a queue without messages."""
+    """Whether the broker answers 0 for a queue without messages."""
     exact_search: Bools
     pops_from_memory: Bools
     overflow_to_max: Bools
@@ -112,19 +113,20 @@ class Groups:
     """(groups, `INTERVALS`), ms."""
     notified: Bools
     kind: Ints
-    """`BROADCAST`, `NOT_VECTORIZED` or as in `kinds_of`."""
+    """`BROADCAST`, `NOT_VECTORIZED` or a kind from `kinds_of`."""
     allocation: Ints
-    """Index into `encoded_groups.EncodedGroups.strategies`; the first with an allocation if a group
-    has several; -1: there is none."""
+    """The index into `encoded_groups.EncodedGroups.strategies`: the first strategy with an
+    allocation if a group has several; -1: there is none.
+    """
     reason: Ints
-    """Index into `REASONS`."""
+    """The index into `REASONS`."""
 
     def __len__(self) -> int:
         return len(self.kind)
 
     @property
     def route_ms(self) -> Ints:
-        """Return how long members may take to act on a change of routes, in ms, for each group."""
+        """Return the time in ms that members of each group may take to act on a route change."""
         wait, least, poll, *_ = self.intervals.T
         return poll + wait + least + PASS_MS
 
@@ -138,12 +140,12 @@ def words_of(
 ) -> dict[Key, pa.StringArray]:
     """Return every column of words: events unchanged, groups with their defaults.
 
-    Members of other languages get their client's strategy, and ``rules``.
+    Members in other languages get their client's strategy and ``rules``.
 
     Args:
-        tables: all input tables, with one row per group in that of the groups.
+        tables: all input tables; the groups' table has one row per group.
         group: the number of each event's group.
-        override: strategy text of all members.
+        override: the strategy text for all members.
     """
     columns = {(EVENTS, name): tables[EVENTS].given(name) for name in (*OWN_WORDS, LANGUAGE_WORD)}
     columns[EVENTS, "rules"] = columns[EVENTS, "version"]
@@ -173,11 +175,11 @@ def _of_other_languages(languages: pa.StringArray) -> Bools:
 def _words_of_others(
     columns: Mapping[Key, pa.StringArray], rows: Ints, group: Ints
 ) -> dict[str, list[str]]:
-    """Return the strategy and the rules of members of other languages, as `replay` determines them.
+    """Return the strategy and the rules of members in other languages, as `replay` determines them.
 
     Args:
         columns: all words.
-        rows: their events.
+        rows: the events of these members.
         group: the group number of each of these.
     """
     member_words = (
@@ -266,7 +268,8 @@ def divided(
     words: pa.StringArray,
     strategy_for: StrategyFor,
 ) -> tuple[Groups, tuple[AllocationStrategy, ...], MemberStrategies]:
-    """Return the groups with their kinds, the strategies that they index, and those of members.
+    """Return the groups with their kinds, the strategies that they index, and the members'
+    strategies.
 
     Args:
         groups: as returned by `read_groups`.
@@ -341,12 +344,12 @@ def divided(
 
 
 def _refused(groups: Groups, of: Ints, encoded: Mapping[str, Ints], words: pa.StringArray) -> Bools:
-    """Mark groups whose members ask brokers for a strategy they lack (rocketmq.md §2.8).
+    """Mark groups whose members ask brokers for a strategy that brokers lack (rocketmq.md §2.8).
 
     Args:
         groups: all groups.
         of: the group of each join with such a strategy and the rebalance mode BROKER.
-        encoded: codes of these members' own words.
+        encoded: the codes of these members' own words.
         words: the strings that codes stand for.
     """
     refused = np.zeros(len(groups), np.bool_)

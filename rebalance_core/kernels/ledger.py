@@ -1,4 +1,4 @@
-"""The rows of every ledger table for a block of groups; the small tables are made here."""
+"""The rows of every ledger table for a block of groups; the small tables are built here."""
 
 from collections.abc import Iterator
 from itertools import starmap
@@ -41,7 +41,7 @@ ACTIONS = ("DROP", "ADD")
 
 
 def diff_rows(prepared: PreparedGroups, queues: Queues, changes: OwnerChanges) -> pa.RecordBatch:
-    """Return a row per change; names are coded."""
+    """Return one row per change; names are coded."""
     epochs, names, epoch = prepared.epochs, prepared.encoded.names, changes.epoch
     return table_rows(
         "diffs",
@@ -66,7 +66,7 @@ SETTLED, FROZEN, EMPTY = range(len(EPOCH_STATUSES))  # codes, in the order of th
 
 
 def epoch_rows(prepared: PreparedGroups, holdings: Holdings) -> pa.RecordBatch:
-    """Return a row per epoch.
+    """Return one row per epoch.
 
     Cost: all cells of the groups.
     """
@@ -118,7 +118,7 @@ def epoch_rows(prepared: PreparedGroups, holdings: Holdings) -> pa.RecordBatch:
 
 
 def membership_rows(prepared: PreparedGroups) -> pa.RecordBatch:
-    """Return a row per process and stretch of epochs with the same settings."""
+    """Return one row per process and run of epochs with the same settings."""
     runs, states, names = prepared.roster.runs, prepared.membership.states, prepared.encoded.names
     rows, topics = prepared.encoded.topic_sets.members(states.subscriptions[runs.state])
     bounds = segments.pointers(np.bincount(rows, minlength=len(runs.group)))
@@ -146,7 +146,7 @@ def membership_rows(prepared: PreparedGroups) -> pa.RecordBatch:
 
 
 def pop_reach_rows(reach: ClientReach) -> Iterator[pa.RecordBatch]:
-    """Yield a row per client, queue or broker, and stretch of epochs."""
+    """Yield one row per client, queue or broker, and run of epochs."""
     queues, whole = reach.answers.holdings.queues, reach.whole
     queue_id = np.full(len(whole), WHOLE_BROKER)
     yield _rows(reach, whole.major, queue_id, whole.minor, whole.begin, whole.end)
@@ -191,15 +191,15 @@ def ledger_rows(
     *,
     names_encoded: bool = False,
 ) -> Batches:
-    """Yield the rows of one table, a batch per piece.
+    """Yield the rows of one table, one batch per piece.
 
     Args:
-        table: name of a table of `contracts.ledger.SIMULATED_TABLES`.
+        table: the name of a table in `contracts.ledger.SIMULATED_TABLES`.
         prepared: the groups; those with a reason have no rows.
         holdings: the holdings from `prepared`.
         sharing: `sharing_of` for `prepared`.
-        names_encoded: names in tables of `CODED` are dictionary arrays, as in `coded_schema`;
-            otherwise every table has its contract's types.
+        names_encoded: whether names in tables listed in `CODED` are dictionary arrays, as in
+            `coded_schema`; otherwise, every table has its contract's types.
     """
     rows = _rows_of_table(table, prepared, holdings, sharing)
     if names_encoded or table not in CODED:

@@ -19,9 +19,9 @@ from rebalance_core.protocol.pull_threshold import THRESHOLD_OFF
 def load_rows(
     prepared: PreparedGroups, holdings: Holdings, sharing: SharedLoads | None
 ) -> pa.RecordBatch:
-    """Return a row per client id and stretch of epochs with the same load.
+    """Return one row per client id and run of epochs with the same load.
 
-    If an id has several processes, the first by channel stands for all.
+    If an id has several processes, the first by channel represents all of them.
     """
     roster = prepared.roster
     topics, queues, retry_queues = _counts(prepared, holdings)
@@ -63,7 +63,7 @@ def load_rows(
 
 
 def _counts(prepared: PreparedGroups, holdings: Holdings) -> tuple[Ints, Ints, Ints]:
-    """Return each entry's topics with a queue, queues, and queues of the retry topic.
+    """Return each entry's numbers of topics with a queue, queues, and queues of the retry topic.
 
     Cost: all cells.
     """
@@ -95,7 +95,7 @@ def _counts(prepared: PreparedGroups, holdings: Holdings) -> tuple[Ints, Ints, I
 
 
 def _thresholds(prepared: PreparedGroups, group: Ints, process_queues: Ints) -> dict[str, Ints]:
-    """Return `protocol.pull_threshold.pull_threshold_per_queue` of many processes."""
+    """Return `protocol.pull_threshold.pull_threshold_per_queue` for many processes."""
     groups = prepared.encoded.groups
     pairs = {
         "pull_threshold_for_queue": groups.pull_threshold_for_topic,

@@ -14,23 +14,23 @@ from rebalance_core.kernels.segments import Bools, Ints
 class MemberStrategies:
     """The strategies of all members, and the distinct strategies of each group.
 
-    A group's strategies are numbered from 0. All members of most groups share a strategy.
+    A group's strategies are numbered from 0. In most groups, all members share one strategy.
     """
 
     words: Ints
-    """(strategy word, word of the rules) of all members, as sorted pairs."""
+    """The (strategy word, rules word) pairs of all members, sorted."""
     of_words: Ints
-    """The strategy of each pair: index into `encoded_groups.EncodedGroups.strategies`."""
+    """The strategy of each pair, as an index into `encoded_groups.EncodedGroups.strategies`."""
     group: Ints
     """The group of each strategy, ascending; CONFIG and BROADCASTING allocate nothing."""
     allocation: Ints
-    """The strategy: index into `encoded_groups.EncodedGroups.strategies`."""
+    """The strategy, as an index into `encoded_groups.EncodedGroups.strategies`."""
     listing: Ints
     """The group of each CONFIG list."""
     listed: Ints
-    """The list: index into `encoded_groups.EncodedGroups.strategies`."""
+    """The list, as an index into `encoded_groups.EncodedGroups.strategies`."""
     mixed_models: Ints
-    """Groups in which only some members are BROADCASTING or behind a proxy."""
+    """The groups in which only some members are BROADCASTING or behind a proxy."""
 
     def allocations(self, strategy: Ints, rules: Ints) -> Ints:
         """Return the strategy of members with these words."""
@@ -43,7 +43,7 @@ class MemberStrategies:
 
     @property
     def most(self) -> int:
-        """The largest number of strategies in a group; at least 1."""
+        """The maximum number of strategies in a group; at least 1."""
         return int(np.bincount(self.group).max(initial=1))
 
     def numbers(self, group: Ints, allocation: Ints) -> Ints:
@@ -85,13 +85,13 @@ def find_member_strategies(
     """Return the strategies of the groups' members.
 
     Args:
-        group: the group of each member that ever joined; all arrays have a value per member.
+        group: the group of each member that ever joined; all arrays have one value per member.
         strategy: the word of its strategy text.
         rules: the word of the version whose rules it follows.
         allocation: its strategy.
-        everyone: it is BROADCASTING, so its strategy is never used.
-        lists: its strategy is a CONFIG list.
-        no_retry: it subscribes to no retry topic, whatever its group.
+        everyone: whether it is BROADCASTING, so that its strategy is never used.
+        lists: whether its strategy is a CONFIG list.
+        no_retry: whether it subscribes to no retry topic, whatever its group.
     """
     words, first = np.unique(segments.pair(strategy, rules), return_index=True)
     rows = (~everyone & ~lists, ~everyone & lists)
@@ -112,5 +112,5 @@ def find_member_strategies(
 
 
 def strategies_of_groups(member_strategies: MemberStrategies, groups: int) -> Ints:
-    """Return how many strategies the members of each group divide by."""
+    """Return the number of strategies by which the members of each group allocate."""
     return np.bincount(member_strategies.group, minlength=groups).astype(np.int64)

@@ -43,12 +43,12 @@ class _Counts:
     moved: Ints
     voluntary: Ints
     held: Ints
-    """Queues that a client held in the previous epoch."""
+    """The number of queues that a client held in the previous epoch."""
     kept: Ints
-    """Those that still have a holder."""
+    """The number of those queues that still have a holder."""
     per_topic_member: Counts
     kept_per_seat: Counts
-    """Readable queues that the member held before."""
+    """The number of readable queues that the member held before."""
 
 
 def metric_rows(
@@ -84,7 +84,9 @@ def metric_rows(
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Rows before they get the table's columns; ``balance`` holds members, most, least and idle."""
+    """Rows before they get the table's columns; ``balance`` contains members, most, least and
+    idle.
+    """
 
     epoch: Ints
     topic: Ints
@@ -133,7 +135,7 @@ def _count(prepared: PreparedGroups, holdings: Holdings, topic_members: TopicMem
 
 @dataclass(frozen=True, slots=True)
 class _Moves:
-    """The cells of a piece in which a queue gets an owner, each once."""
+    """The cells of a piece in which a queue gets an owner, each one once."""
 
     cell: Ints
     voluntary: Ints
@@ -175,7 +177,7 @@ def _add_moves(piece: Broadcast | Shared, moves: _Moves, stays: Bools, counts: _
     Args:
         piece: the cells.
         moves: the piece's moves.
-        stays: for each cell, whether a client holds the queue that held it before.
+        stays: for each cell, whether a client that held the queue before still holds it.
         counts: changed in place.
     """
     of, held = piece.cells.topic_cell, held_before(piece)
@@ -188,11 +190,12 @@ def _add_moves(piece: Broadcast | Shared, moves: _Moves, stays: Bools, counts: _
 def _minimum_moves(
     prepared: PreparedGroups, topic_members: TopicMembers, kept: Counts
 ) -> tuple[Ints, Bools]:
-    """Return `protocol.minimum_moves.minimum_moves` by topic cell, and which groups want balance.
+    """Return `protocol.minimum_moves.minimum_moves` by topic cell, and which groups aim for
+    balance.
 
-    Members that held most may keep the larger shares, so sorting is unnecessary: every member keeps
-    up to the smaller share, and as many members keep one queue more as there are larger shares, if
-    they have it.
+    Members that held the most queues may keep the larger shares, so sorting is unnecessary: every
+    member keeps up to the smaller share, and as many members as there are larger shares keep one
+    more queue if they have it.
     """
     grid, epoch = prepared.grid, epochs_of_cells(prepared)
     members = prepared.roster.distinct[epoch]
@@ -208,14 +211,16 @@ def _minimum_moves(
 
 
 def _has_broadcasting(prepared: PreparedGroups) -> Bools:
-    """Return, for each epoch, whether some member reads every queue."""
+    """Return, for each epoch, whether any member reads every queue."""
     runs = prepared.roster.runs
     mine = ~clustering(prepared.encoded, prepared.membership)[runs.state]
     return segments.covered(runs.from_epoch[mine], runs.to_epoch[mine], len(prepared.epochs)) > 0
 
 
 def balance(counted: Bools, queues: Counts | Ints, first: Ints) -> Ints:
-    """Return (4, segments): members, most queues, fewest queues and members without a queue."""
+    """Return (4, segments): the number of members, the maximum and minimum number of queues, and
+    the number of members without a queue.
+    """
     mine = np.flatnonzero(counted)
     bounds = segments.pointers(counted)[first]
     queues = queues[mine]

@@ -1,4 +1,4 @@
-"""Brokers without a master (rocketmq.md §15): when, and the effect on epochs."""
+"""Periods in which brokers have no master (rocketmq.md §15), and their effect on epochs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rebalance_core.model.events import MASTER_DOWN, MASTER_UP
 
 @dataclass(frozen=True, slots=True)
 class OutageSpans:
-    """Stretches of time in which brokers had no master; sorted by group, broker and time."""
+    """Periods in which brokers had no master, sorted by group, broker and time."""
 
     group: Ints
     broker: Ints
@@ -24,10 +24,10 @@ class OutageSpans:
     up_ms: Ints
     """The end; `NEVER` while the outage lasts."""
     mode: Ints
-    """What the slaves do, by the latest evidence: as `Events.mode`."""
+    """What the slaves do, according to the latest evidence; as in `Events.mode`."""
 
     def outages_of(self, group: Ints, broker: Ints) -> tuple[Ints, Ints]:
-        """Return the range of the outages of each group's broker; broker -1 has none."""
+        """Return the range of the outages of each group's broker; a broker of -1 has none."""
         wanted = segments.pair(group, np.maximum(broker, 0))
         first, end = segments.equal_range(segments.pair(self.group, self.broker), wanted)
         return np.where(broker < 0, end, first), end
@@ -40,9 +40,9 @@ class MasterTurns:
     event: Ints
     """The last of the instant's events."""
     down: Bools
-    """The broker has no master after the instant."""
+    """Whether the broker has no master after the instant."""
     was_down: Bools
-    """The broker had no master before the instant."""
+    """Whether the broker had no master before the instant."""
     until_ms: Ints
     """The latest end of its events' windows."""
 
@@ -85,8 +85,8 @@ def find_outages(events: Events) -> OutageSpans:
 def with_master_windows(events: Events, epochs: Epochs, grid: Grid) -> Epochs:
     """Return the epochs with windows that cover passes affected by the loss or return of a master.
 
-    For a broker with queues that the group can then read, a later epoch settles no sooner, and the
-    current epoch is prolonged while its window is open.
+    For a broker with queues that the group can then read, no later epoch settles sooner, and the
+    current epoch is prolonged if its window is open.
     """
     turns = master_turns(events)
     mode = events.mode[turns.event]
@@ -143,7 +143,9 @@ def _reads(epochs: Epochs, grid: Grid, group: Ints, broker: Ints, epoch: Ints) -
 
 
 def masterless_queues(events: Events, epochs: Epochs, grid: Grid) -> Ints:
-    """Return each epoch's readable queues on brokers that lack a master for part of the epoch."""
+    """Return the number of each epoch's readable queues on brokers that lack a master for part of
+    the epoch.
+    """
     outages = find_outages(events)
     outage, row = grid.brokers.topics_on(outages.group, outages.broker)
     first, count = grid.broker_first[row], np.diff(grid.broker_first)[row]

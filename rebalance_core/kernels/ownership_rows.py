@@ -12,7 +12,9 @@ from rebalance_core.kernels.table_rows import group_columns, span_columns, table
 
 
 def ownership_rows(prepared: PreparedGroups, queues: Queues, piece: Piece) -> pa.RecordBatch:
-    """Return a row per unbroken holding, names coded; a queue without a holder has a row, too."""
+    """Return one row per unbroken holding, with coded names; a queue without a holder also has a
+    row.
+    """
     cells = piece.cells
     if isinstance(piece, Block):
         begin, end, client = _of_block(prepared, piece)
@@ -34,7 +36,7 @@ def ownership_rows(prepared: PreparedGroups, queues: Queues, piece: Piece) -> pa
 
 
 def _of_block(prepared: PreparedGroups, block: Block) -> tuple[Ints, Ints, Ints]:
-    """Return first cell, end and client of every holding."""
+    """Return the first cell, end and client of every holding."""
     client = prepared.roster.client(block.entry)
     begin = np.flatnonzero(first_of_run(client, block.cells.segment))
     end, client = np.append(begin[1:], len(client)), client[begin]
@@ -43,7 +45,9 @@ def _of_block(prepared: PreparedGroups, block: Block) -> tuple[Ints, Ints, Ints]
 
 
 def _with_nobody(piece: Broadcast | Shared) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return first cell, end, client and processes of every holding and of unheld stretches."""
+    """Return the first cell, end, client and number of processes of every holding and unheld
+    span.
+    """
     turns = np.flatnonzero(first_of_run(piece.unheld, piece.cells.segment))
     ends = np.append(turns[1:], len(piece.cells))
     free = piece.unheld[turns]

@@ -1,4 +1,4 @@
-"""Stretches of epochs or cells by key, looked up for many keys and moments at once."""
+"""Periods of epochs or cells by key, looked up for many keys and moments at once."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from rebalance_core.kernels.segments import (
 
 
 class Periods:
-    """Periods [begin, end) of keys (major, minor), sorted by key and begin, without overlaps.
+    """Periods [begin, end) of keys (major, minor), sorted by key and start, without overlaps.
 
     Args:
-        major: a value per period, as all that follow; ascending.
+        major: one value per period, as in all arrays below; ascending.
         minor: in [0, 2**32).
         begin: in [0, 2**32).
-        end: after the begin.
+        end: greater than ``begin``.
     """
 
     def __init__(self, major: Ints, minor: Ints, begin: Ints, end: Ints) -> None:
@@ -37,9 +37,7 @@ class Periods:
 
     @classmethod
     def union(cls, major: Ints, minor: Ints, begin: Ints, end: Ints) -> Periods:
-        """Return the time that any of these periods covers; they may overlap and touch, in any
-        order.
-        """
+        """Return the union of these periods, which may overlap and touch, in any order."""
         order = np.lexsort((begin, minor, major))
         major, minor, begin, end = (a[order] for a in (major, minor, begin, end))
         starts = begins_of_union(first_of_run(major, minor), begin, end)
@@ -49,7 +47,7 @@ class Periods:
 
     @classmethod
     def of_stretches(cls, value: AnyInts | Bools, major: Ints, moment: Ints) -> Periods:
-        """Return the moments that each of the `stretches` of equal values covers, by (major, 0)."""
+        """Return the moments covered by each of the `stretches` of equal values, by (major, 0)."""
         first, last = stretches(value, major)
         of = major[first]
         return cls(of, np.zeros_like(of), moment[first], moment[last] + 1)
@@ -68,7 +66,9 @@ class Periods:
         return np.where(has_begun & (moment < self.end[row]), row, -1)
 
     def meeting(self, major: Ints, minor: Ints, begin: Ints, end: Ints) -> tuple[Ints, Ints]:
-        """Return (query index, period index) of each period of a key that overlaps [begin, end)."""
+        """Return (query index, period index) for each period of a key that overlaps [begin,
+        end).
+        """
         if not len(self):
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
         key = pair(major, minor)
@@ -81,7 +81,9 @@ class Periods:
         return np.repeat(np.arange(len(key)), count), ranges(first, count)
 
     def parts(self, major: Ints, minor: Ints, begin: Ints, end: Ints) -> tuple[Ints, Ints, Ints]:
-        """Return (query index, begin, end) of the part of every `meeting` period in the query."""
+        """Return (query index, begin, end) for the part of every `meeting` period that lies in the
+        query.
+        """
         asker, period = self.meeting(major, minor, begin, end)
         return (
             asker,
@@ -91,11 +93,12 @@ class Periods:
 
 
 def begins_of_union(first: Bools, begin: Ints, end: Ints) -> Bools:
-    """Return whether each row begins a stretch, because it touches no earlier row of its key.
+    """Return whether each row begins a period of the union, because it touches no earlier row of
+    its key.
 
     Args:
         first: True at the first row of every key.
-        begin: the start of each row; rising within a key.
+        begin: the start of each row; ascending within a key.
         end: the end of each row.
     """
     starts = first.copy()

@@ -1,4 +1,4 @@
-"""The rows of ``pop_metrics``: how the clients and queues of a shared topic meet."""
+"""The rows of ``pop_metrics``: how clients are matched with the queues of a shared topic."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rebalance_core.kernels.topic_members import ManyHolders
 
 
 def pop_metric_rows(reach: ClientReach, shared: SharedTopics) -> pa.RecordBatch:
-    """Return a row per epoch and shared topic."""
+    """Return one row per epoch and shared topic."""
     prepared = reach.answers.prepared
     grid, epochs = prepared.grid, prepared.epochs
     sharing = np.isin(np.arange(len(prepared.encoded.groups)), sharing_groups(shared))
@@ -55,7 +55,7 @@ def pop_metric_rows(reach: ClientReach, shared: SharedTopics) -> pa.RecordBatch:
 
 
 class _Meetings:
-    """Counts of clients per queue, and of queues per client."""
+    """The counts of clients per queue and of queues per client."""
 
     def __init__(self, reach: ClientReach, prepared: PreparedGroups) -> None:
         self._reach, self.prepared = reach, prepared
@@ -87,7 +87,7 @@ class _Meetings:
         return fewest, most, unreached, self._per_member
 
     def _of_brokers(self) -> Ints:
-        """Return, for each broker cell, the clients that may take from every queue."""
+        """Return, for each broker cell, the number of clients that may take from every queue."""
         whole, grid, epochs = self._reach.whole, self.prepared.grid, self.prepared.epochs
         first = grid.broker_first[whole.major] - epochs.of_group[grid.brokers.group[whole.major]]
         return segments.covered(first + whole.begin, first + whole.end, len(grid.readable))

@@ -1,8 +1,7 @@
-"""Times at which each group's topics are popped, from request modes, members that query brokers,
-and proxies.
+"""Times at which each group's topics are popped, derived from request modes, members that query
+brokers, and proxies.
 
-Times are ordinals throughout; `ownership.sharing` spreads them over the epochs
-(rocketmq.md §2.8, §14).
+All times are ordinals; `ownership.sharing` spreads them over the epochs (rocketmq.md §2.8, §14).
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from rebalance_core.protocol.query_assignment import asks_broker
 
 @dataclass(frozen=True, slots=True)
 class Modes:
-    """The mode that each REQUEST_MODE gives a topic; sorted by group, topic and ordinal."""
+    """The mode that each REQUEST_MODE gives a topic, sorted by group, topic and ordinal."""
 
     group: Ints
     topic: Ints
@@ -44,14 +43,14 @@ class PopModes:
     asked: TopicPeriods
     """When some member queries brokers for its queues of a topic."""
     proxied: TopicPeriods
-    """When some member behind a proxy subscribes to a topic."""
+    """When any member behind a proxy subscribes to a topic."""
 
     def any(self) -> bool:
-        """Return whether some member ever pops a topic."""
+        """Return whether any member ever pops a topic."""
         return len(self.proxied.group) > 0 or len(self.asked.group) > 0
 
     def groups(self, count: int) -> Bools:
-        """Return, for each of `count` groups, whether some member ever pops a topic."""
+        """Return, for each of `count` groups, whether any member ever pops a topic."""
         popping = np.zeros(count, np.bool_)
         popping[self.proxied.group] = popping[self.asked.group] = True
         return popping
@@ -79,7 +78,7 @@ class PopModes:
         return asked.at(modes.group, modes.topic, ordinal) >= 0
 
     def popped(self) -> tuple[TopicPeriods, Ints]:
-        """Return the periods in which a topic's mode is POP, and the share number of each."""
+        """Return the periods in which a topic's mode is POP, and the share number in each."""
         modes = self.modes
         end = np.where(
             segments.last_of_run(modes.group, modes.topic),
@@ -114,13 +113,13 @@ def _modes(events: Events) -> Modes:
 
 
 def behind_proxies(encoded: EncodedGroups, membership: Membership) -> Bools:
-    """Mark states whose members are behind a proxy."""
+    """Mark the states whose members are behind a proxy."""
     proxied = np.isin(encoded.names.words, [PROXY_REBALANCE])
     return proxied[membership.states.rebalance_mode]
 
 
 def asks(encoded: EncodedGroups, membership: Membership) -> Bools:
-    """Mark states whose members ask a broker, in `asking_groups`."""
+    """Mark the states whose members query a broker, in `asking_groups`."""
     states, texts = membership.states, encoded.names.words.to_pylist()
     words = np.stack([states.rebalance_mode, states.message_model, states.rules])
     distinct, of = np.unique(words, axis=1, return_inverse=True)
@@ -132,6 +131,6 @@ def asks(encoded: EncodedGroups, membership: Membership) -> Bools:
 
 
 def asking_groups(encoded: EncodedGroups) -> Bools:
-    """Mark groups whose members ask a broker, if they are set to."""
+    """Mark the groups whose members query a broker if they are configured to."""
     groups = encoded.groups
     return (groups.consumer_type == TYPES.index(PUSH)) & ~groups.ordered

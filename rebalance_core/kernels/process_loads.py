@@ -1,4 +1,4 @@
-"""Load of each process of a shared group in each epoch: topics, queues and retry queues."""
+"""The load of each process in a shared group in each epoch: topics, queues and retry queues."""
 
 import numpy as np
 
@@ -10,7 +10,8 @@ from rebalance_core.kernels.segments import Ints
 
 
 class ProcessLoads:
-    """Counts from the begins and ends of holdings, in the order of `roster.Roster.entry_at`.
+    """Counts derived from the starts and ends of holdings, in the order of
+    `roster.Roster.entry_at`.
 
     Args:
         prepared: the groups.
@@ -23,7 +24,7 @@ class ProcessLoads:
         self._held: list[tuple[Ints, Ints, Ints, Ints]] = []
 
     def add(self, queues: Queues, piece: Shared) -> None:
-        """Count the holdings of a piece."""
+        """Count the holdings in a piece."""
         cells, spans = piece.cells, piece.spans
         epoch = cells.epoch[spans.begin]
         node, count = spans.node + epoch, spans.end - spans.begin
@@ -39,7 +40,9 @@ class ProcessLoads:
         self._held.append((held.major, held.minor, held.begin, held.end))
 
     def counts(self) -> tuple[Ints, Ints, Ints]:
-        """Return each entry's topics with a queue, queues and retry queues; 0 in other groups."""
+        """Return each entry's numbers of topics with a queue, queues and retry queues; 0 in other
+        groups.
+        """
         topics = np.zeros_like(self._queues)
         if self._held:
             held = Periods.union(*(np.concatenate(c) for c in zip(*self._held, strict=True)))

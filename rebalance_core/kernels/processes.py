@@ -1,4 +1,4 @@
-"""Processes of each group over time: who is live after each event, and with what settings.
+"""The processes of each group over time: which are live after each event, and with which settings.
 
 A process is a (client id, channel id) of a group; its state is the number of its settings
 (`group_rows`), or `GONE`.
@@ -26,7 +26,7 @@ _WORDS = ("strategy", "version", "message_model", "rebalance_mode", "rules", "la
 
 @dataclass(frozen=True, slots=True)
 class Processes:
-    """Processes, with a value per process; sorted by group, client and channel."""
+    """Processes, with one value per process, sorted by group, client and channel."""
 
     group: Ints
     client: Ints
@@ -35,7 +35,7 @@ class Processes:
 
 @dataclass(frozen=True, slots=True)
 class MemberStates:
-    """The distinct settings of members, with a value per number."""
+    """The distinct settings of members, with one value per number."""
 
     subscriptions: Ints
     strategy: Ints
@@ -43,23 +43,25 @@ class MemberStates:
     message_model: Ints
     rebalance_mode: Ints
     rules: Ints
-    """Dictionary code of the version whose rules they follow."""
+    """The dictionary code of the version whose rules they follow."""
     language: Ints
-    """Dictionary code; -1: unknown."""
+    """The dictionary code of the language; -1: unknown."""
     suspended: Bools
 
 
 @dataclass(frozen=True, slots=True)
 class MemberChanges:
-    """Consumer events that have an effect, sorted by process and then chronologically."""
+    """Consumer events that have an effect, sorted by process, then chronologically."""
 
     ordinal: Ints
     process: Ints
     before: Ints
-    """State, an index into `MemberStates`, or `GONE`."""
+    """The state, as an index into `MemberStates`, or `GONE`."""
     after: Ints
     start_mode: Ints
-    """Dictionary code of the member's ConsumeFromWhere after the event; -1 after a departure."""
+    """The dictionary code of the member's ConsumeFromWhere after the event; -1 after a
+    departure.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +72,9 @@ class Membership:
     states: MemberStates
     changes: MemberChanges
     unknown: Ints
-    """Ordinals of events about a process that is not in the group."""
+    """The ordinals of events about a process that is not in the group."""
     suspended: Ints
-    """Groups in which a live member is suspended."""
+    """The groups in which a live member is ever suspended."""
 
 
 def follow_members(events: Events, sets: TopicSets) -> Membership:
@@ -80,7 +82,7 @@ def follow_members(events: Events, sets: TopicSets) -> Membership:
 
     Args:
         events: all events, in order.
-        sets: receives the sets that SUBSCRIBE and UNSUBSCRIBE make.
+        sets: receives the sets that result from SUBSCRIBE and UNSUBSCRIBE.
     """
     ordinals = np.flatnonzero(events.type < CONSUMER_TYPES)
     order = np.lexsort(
@@ -109,7 +111,7 @@ def follow_members(events: Events, sets: TopicSets) -> Membership:
 
 
 def _live_before(kind: Ints, first: Bools) -> Bools:
-    """Return whether the process was live before each of its events, by its last join or
+    """Return whether the process was live before each of its events, judging by its last join or
     departure.
     """
     decides = (kind == JOIN) | (kind == LEAVE) | (kind == LOST)

@@ -1,4 +1,4 @@
-"""Shares of a group's queues, each made in a task of its own from the rows of its queues."""
+"""Shares of a group's queues, each computed in its own task from the rows of its queues."""
 
 from typing import NamedTuple
 from zlib import crc32
@@ -13,10 +13,10 @@ class Part(NamedTuple):
     """A share of a group's queues: of every topic and broker, a block of consecutive queues.
 
     Attributes:
-        number: From 0 on.
-        parts: How many there are.
-        block: How many consecutive queues of a broker stay together: enough that no topic has more
-            blocks on a broker than there are parts.
+        number: The number of the part, counted from 0.
+        parts: The number of parts.
+        block: The number of consecutive queues on a broker that stay together: enough that no topic
+            has more blocks on a broker than there are parts.
     """
 
     number: int
@@ -46,8 +46,8 @@ def part_of(turn: Ints, queue_id: Ints, parts: Ints | int, block: Ints | int) ->
 def turns_of(topics: pa.StringArray, brokers: pa.StringArray) -> Ints:
     """Return by how many parts to rotate the blocks of each topic and broker.
 
-    Without it the first part would have the only queue of every topic. It depends only on names, so
-    that a queue's rows go to its part before any event is read.
+    Without rotation, the first part would get the only queue of every single-queue topic. It
+    depends only on names, so a queue's rows can be routed to its part before any event is read.
 
     >>> turns_of(pa.array(["t", "t"]), pa.array(["a", "b"]))
     array([2517387344,  251992554])

@@ -26,10 +26,10 @@ from rebalance_core.kernels.table_rows import (
 def queue_state_rows(
     prepared: PreparedGroups, holdings: Holdings, sharing: SharedLoads | None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield a row per queue and stretch of epochs with the same state.
+    """Yield one row per queue and run of epochs with the same state.
 
-    Cost: pieces are skipped if none of their groups can hold a queue unread, or by several
-    processes of an id.
+    Cost: pieces are skipped if none of their groups can hold an unreadable queue, or hold a queue
+    through several processes of an id.
     """
     if (concerned := _concerned(prepared)).any():
         several = _several(prepared)
@@ -42,7 +42,9 @@ def queue_state_rows(
 
 
 def _concerned(prepared: PreparedGroups) -> Bools:
-    """Mark groups that may hold an unreadable queue, or a queue by several processes of an id."""
+    """Mark the groups that may hold an unreadable queue, or hold a queue through several processes
+    of an id.
+    """
     grid = prepared.grid
     of_cell = np.repeat(grid.topics.group, np.diff(grid.topic_first))
     concerned = np.zeros(len(prepared.encoded.groups), np.bool_)
@@ -53,7 +55,7 @@ def _concerned(prepared: PreparedGroups) -> Bools:
 
 
 def _several(prepared: PreparedGroups) -> Periods:
-    """Return when, by (0, process), the process shares its client id with another process."""
+    """Return, by (0, process), when the process shares its client id with another process."""
     runs = prepared.roster.runs
     run = np.flatnonzero(np.isin(runs.group, prepared.roster.twice))
     client, process = np.tile(runs.client[run], 2), runs.process[run]
@@ -109,7 +111,7 @@ def _of_piece(
 def _channels(
     prepared: PreparedGroups, cells: Cells, spans: Spans | None, several: Periods
 ) -> Periods:
-    """Return the cells held by processes of ids with several processes.
+    """Return the cells held by processes whose id has several processes.
 
     Periods are by (segment, channel + 1).
     """
@@ -125,7 +127,7 @@ def _channels(
 
 
 def _of_shared_topics(sharing: SharedLoads) -> Iterator[pa.RecordBatch]:
-    """Yield the readable queues of the topics that members share."""
+    """Yield rows for the readable queues of topics that members share."""
     answers = sharing.reach.answers
     prepared, holdings = answers.prepared, answers.holdings
     for cells in holdings.laid_out(np.ones(len(prepared.grid.topics.group), np.int64)):

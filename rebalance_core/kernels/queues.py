@@ -12,7 +12,7 @@ from rebalance_core.kernels.segments import Ints, ranges
 
 @dataclass(frozen=True)
 class Queues:
-    """Queues that can be read in some epoch, or that CONFIG lists, with a value per queue.
+    """Queues that can be read in any epoch, or that CONFIG lists, with one value per queue.
 
     Sorted by group, topic, broker and id.
     """
@@ -22,7 +22,7 @@ class Queues:
     first_id: Ints
     """The number of the first queue of each topic broker; the others follow consecutively."""
     listed_id: Ints | None
-    """Queue numbers, where CONFIG lists others; None: they are consecutive."""
+    """The queue numbers, if CONFIG lists others; None: they are consecutive."""
     group_of: Ints
     """The group of each topic broker."""
     group_topic_of: Ints
@@ -41,7 +41,7 @@ class Queues:
         return ranges(self.first_id, np.diff(self.first_of_broker))
 
     def ids_of(self, queue: Ints, topic_broker: Ints) -> Ints:
-        """Return the numbers of some queues of these topic brokers."""
+        """Return the numbers of the given queues of these topic brokers."""
         if self.listed_id is not None:
             return self.listed_id[queue]
         return self.first_id[topic_broker] + queue - self.first_of_broker[topic_broker]

@@ -21,18 +21,18 @@ from rebalance_core.kernels.topic_periods import GroupTopics
 from rebalance_core.kernels.topic_runs import find_reading
 
 MASK_BITS = 62
-"""Group topics that a member's mask can distinguish."""
+"""The number of group topics that a member's mask can distinguish."""
 ALL_TOPICS = -1
 MOST_NARROW = np.iinfo(np.int32).max
-"""The most entries whose indexes fit 32 bits."""
+"""The maximum number of entries whose indexes fit into 32 bits."""
 
 
 @dataclass(frozen=True)
 class Roster:
     """Every member of every epoch.
 
-    There are far more entries than anything else, so their arrays are made from the runs on demand.
-    Methods that take entries also accept `NO_MEMBER` and `ABSENT`.
+    There are far more entries than anything else, so their arrays are built from the runs on
+    demand. Methods that take entries also accept `NO_MEMBER` and `ABSENT`.
     """
 
     runs: Runs
@@ -41,7 +41,7 @@ class Roster:
     topic_slots: Ints
     """The bit of each group topic."""
     subscribed: Ints
-    """(run, group topic) of subscriptions in groups with more topics than bits, as sorted pairs;
+    """The (run, group topic) pairs of subscriptions in groups with more topics than bits, sorted;
     these runs have no bits set.
     """
     first: Ints
@@ -49,21 +49,21 @@ class Roster:
     uniform: Bools
     """For each epoch, whether all members subscribe to the same topics."""
     twice: Ints
-    """Groups in which a client has two simultaneous processes."""
+    """The groups in which a client ever has two simultaneous processes."""
 
     def __len__(self) -> int:
         return int(self.first[-1])
 
     @cached_property
     def entry_at(self) -> AnyInts:
-        """Entries in the order of (group, client, epoch)."""
+        """The entries ordered by (group, client, epoch)."""
         entry_at = np.empty(len(self), self._index_type)
         entry_at[self._node] = np.arange(len(self), dtype=self._index_type)
         return entry_at
 
     @cached_property
     def copy(self) -> Counts:
-        """The number of entries of the same client before each entry in its epoch."""
+        """The number of entries of the same client that precede each entry in its epoch."""
         copy = np.zeros(len(self), np.int32)
         if len(self.twice):
             group = self.runs.group[self.run[:-2]]
@@ -74,7 +74,7 @@ class Roster:
     def processes_of(self, first: Ints) -> Ints:
         """Count the processes of each entry's client.
 
-        The entry must be the client's first in the epoch.
+        The entry must be the client's first one in the epoch.
         """
         last = self._last_copy
         return last[np.searchsorted(last[:-1], first)] - first + 1
@@ -92,7 +92,7 @@ class Roster:
 
     @cached_property
     def by_client(self) -> AnyInts:
-        """Entries by group, client and epoch; further entries of a client follow the others.
+        """The entries by group, client and epoch; additional entries of a client follow all others.
 
         Equal to `entry_at` without copies.
         """
@@ -123,7 +123,7 @@ class Roster:
 
     @cached_property
     def index(self) -> AnyInts:
-        """The number of entries before each one in its epoch."""
+        """The number of entries that precede each entry in its epoch."""
         entries = np.arange(len(self), dtype=self._index_type)
         return entries - np.repeat(self.first[:-1], np.diff(self.first)).astype(self._index_type)
 
@@ -158,7 +158,7 @@ class Roster:
 
     @cached_property
     def _clients(self) -> Ints:
-        """The client of each value of `run`; arrays from here on are indexed likewise."""
+        """The client for each value of `run`; arrays from here on are indexed in the same way."""
         return np.append(self.runs.client, [ABSENT, NO_MEMBER])
 
     @cached_property
@@ -189,7 +189,7 @@ class Roster:
     def _node(self) -> Ints:
         """The position of each entry in the order of `entry_at`."""
         epoch = segments.ranges(self.runs.from_epoch, self._lengths)
-        # numpy sorts 16-bit integers by counting, and few chunks need more
+        # numpy sorts 16-bit integers by counting, and few chunks need wider ones
         small = len(self.first) <= np.iinfo(np.uint16).max
         return np.argsort(epoch.astype(np.uint16) if small else epoch, kind="stable")
 
@@ -201,7 +201,7 @@ def build_roster(
 
     Args:
         encoded: the groups.
-        membership: states of the members.
+        membership: the states of the members.
         epochs: the epochs of all groups.
         topics: the topics of all groups.
         runs: the runs of all groups, as `find_runs` returns them.
@@ -228,7 +228,7 @@ def build_roster(
 
 
 def _masks(encoded: EncodedGroups, topics: GroupTopics, runs: Runs, subscriptions: Ints) -> Ints:
-    """Return bits for the group topics' slots; every member reads the retry topic."""
+    """Return the bits for the group topics' slots; every member reads the retry topic."""
     # the slot of each group topic within its group; index -1 exists even if no group has a topic
     slots = np.append(segments.rank(topics.group), 0)
     rows, topic = encoded.topic_sets.members(subscriptions)

@@ -25,7 +25,7 @@ CONFIG, DELETED = type_code(TOPIC_CONFIG), type_code(TOPIC_DELETED)
 class TopicBrokers:
     """Every (group, topic, broker), in this order.
 
-    A triple exists where the topic was ever configured, or CONFIG lists one of its queues.
+    A triple exists if the topic was ever configured there, or CONFIG lists one of its queues.
     """
 
     group: Ints
@@ -33,7 +33,7 @@ class TopicBrokers:
     broker: Ints
 
     def topics_on(self, group: Ints, broker: Ints) -> tuple[Ints, Ints]:
-        """Return (query index, topic broker) of all topics on each group's broker."""
+        """Return (query index, topic broker) for all topics on each group's broker."""
         on_broker = np.flatnonzero(self.broker >= 0)
         keys = segments.pair(self.group[on_broker], self.broker[on_broker])
         order = np.argsort(keys, kind="stable")
@@ -44,7 +44,7 @@ class TopicBrokers:
 
 @dataclass(frozen=True, slots=True)
 class TopicConfigs:
-    """Each TOPIC_CONFIG and TOPIC_DELETED about a topic on a broker; sorted by both, then in order.
+    """Each TOPIC_CONFIG and TOPIC_DELETED about a topic on a broker, sorted by both, then in order.
 
     ``readable`` is the number of queues that can be read while the broker is up.
     """
@@ -77,7 +77,9 @@ class RouteChanges:
 
 
 def listed_places(encoded: EncodedGroups) -> TopicBrokers:
-    """Return where the CONFIG lists of the groups' members have a queue, in any order."""
+    """Return the topic brokers for which the CONFIG lists of the groups' members have a queue, in
+    any order.
+    """
     lists, member_strategies = encoded.lists, encoded.member_strategies
     asker, row = segments.matching(lists.allocation, member_strategies.listed)
     return TopicBrokers(member_strategies.listing[asker], lists.topic[row], lists.broker[row])
@@ -117,11 +119,11 @@ def retry_creations(
 ) -> TopicConfigs:
     """Return the creation of each broker's retry queue, when a member first reads a topic there.
 
-    That is the first moment at which a topic is both subscribed and configured on the broker.
+    That is the first moment at which a topic is both subscribed to and configured on the broker.
 
     Args:
-        configs: the configs of the topics, or of the retry topics themselves: then from when a
-            member first sees one there.
+        configs: the configs of the topics, or of the retry topics themselves if it is when a member
+            first sees one there.
         subscribed: the same topics.
         groups: all groups.
     """
@@ -144,9 +146,10 @@ def retry_creations(
 
 
 def retry_configs(stated: TopicConfigs, creations: TopicConfigs) -> TopicConfigs:
-    """Return the retry topics' configuration on each broker: as stated, else the created queue.
+    """Return the retry topics' configuration on each broker: as stated or, failing that, the
+    created queue.
 
-    A created queue counts again where a statement ends.
+    A created queue counts again after a statement ends.
 
     Args:
         stated: the events about the retry topics themselves.
@@ -158,7 +161,7 @@ def retry_configs(stated: TopicConfigs, creations: TopicConfigs) -> TopicConfigs
     rows, created = rows.where(order), created[order]
     first = segments.first_of_run(rows.group, rows.broker)
     since = segments.last_true(created, first) >= 0
-    holds = segments.last_true(~created, first)  # the last statement, this row included
+    holds = segments.last_true(~created, first)  # the last statement, including this row
     covered = created & (holds >= 0) & np.append(rows.configured, False)[holds]
     back = ~rows.configured & since
     rows.readable[back], rows.configured[back] = 1, True
@@ -182,9 +185,9 @@ def follow_routes(
 
     Args:
         events: all events, in order.
-        configs: topic configurations, the retry topics' creations among them, in any order.
-        topics: those that the groups read; other topics are left out.
-        listed: where CONFIG lists queues, configured or not.
+        configs: topic configurations, including the creations of retry topics, in any order.
+        topics: the topics that the groups read; other topics are left out.
+        listed: the topic brokers for which CONFIG lists queues, configured or not.
     """
     read = topics.index(configs.group, configs.topic) >= 0
     group, topic, broker, ordinal, readable = (
@@ -222,7 +225,7 @@ def follow_routes(
 
 
 def _broker_events(events: Events, topic_brokers: TopicBrokers) -> tuple[Ints, Ints]:
-    """Return (ordinal, topic broker) of every broker event and every topic on that broker."""
+    """Return (ordinal, topic broker) for every broker event and every topic on that broker."""
     about = np.flatnonzero((events.type == UP) | (events.type == DOWN))
     asker, on = topic_brokers.topics_on(events.group[about], events.broker[about])
     return about[asker], on

@@ -1,4 +1,4 @@
-"""Stretches of epochs in which a process is a member with the same settings."""
+"""Runs of epochs in which a process is a member with the same settings."""
 
 from dataclasses import dataclass, fields
 
@@ -13,9 +13,9 @@ from rebalance_core.kernels.segments import Bools, Ints
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """Stretches of epochs in which a process is a member with unchanged settings.
+    """Runs of epochs in which a process is a member with unchanged settings.
 
-    Sorted by group, client and first epoch; where a client has two simultaneous processes, by
+    Sorted by group, client and first epoch or, if a client has two simultaneous processes, by
     group, client, process and first epoch.
     """
 
@@ -32,8 +32,8 @@ class Runs:
 def find_runs(events: Events, membership: Membership, epochs: Epochs) -> tuple[Runs, Ints]:
     """Return the runs of every process, and the groups whose runs are incomplete.
 
-    In those groups a process rejoined in place and changed only its start mode, which begins no
-    epoch.
+    In those groups, a process rejoined in place and changed only its start mode, which does not
+    begin an epoch.
     """
     changes = membership.changes
     instant = events.instant[changes.ordinal]
@@ -57,19 +57,21 @@ def find_runs(events: Events, membership: Membership, epochs: Epochs) -> tuple[R
 
 
 def overlapping(runs: Runs) -> Ints:
-    """Return groups in which two processes of the same client id are members at once."""
+    """Return the groups in which two processes with the same client id are members at once."""
     again = ~segments.first_of_run(runs.group, runs.client)
     overlap = again & (runs.from_epoch < np.roll(runs.to_epoch, 1))
     return segments.distinct(runs.group[overlap])
 
 
 def processes_at_once(runs: Runs) -> Ints:
-    """Return the most simultaneous processes of each client, in the order of the runs."""
+    """Return the maximum number of simultaneous processes of each client, in the order of the
+    runs.
+    """
     clients = segments.first_of_run(runs.group, runs.client)
     client = np.tile(np.cumsum(clients) - 1, 2)
     epoch = np.concatenate([runs.from_epoch, runs.to_epoch])
     step = np.repeat([1, -1], len(runs.group))
-    order = np.lexsort((step, epoch, client))  # departures count before joins
+    order = np.lexsort((step, epoch, client))  # departures precede joins
     total = np.cumsum(step[order])
     bounds = np.searchsorted(client[order], np.arange(int(clients.sum()) + 1))
     most: Ints = segments.extreme(np.maximum, total, bounds, 0)  # every client's steps add up to 0
@@ -77,14 +79,14 @@ def processes_at_once(runs: Runs) -> Ints:
 
 
 def by_process(runs: Runs, groups: Ints) -> Runs:
-    """Return the runs with those of each process together in some groups."""
+    """Return the runs, with those of each process adjacent in some groups."""
     process = np.where(np.isin(runs.group, groups), runs.process, 0)
     order = np.lexsort((runs.from_epoch, process, runs.client, runs.group))
     return Runs(*(getattr(runs, field.name)[order] for field in fields(runs)))
 
 
 def uniform_groups(runs: Runs, subscriptions: Ints, group_count: int) -> Bools:
-    """Return groups whose members always subscribe to the same topics."""
+    """Return the groups whose members always subscribe to the same topics."""
     bounds = np.searchsorted(runs.group, np.arange(group_count + 1))
     fewest = segments.extreme(np.minimum, subscriptions, bounds, 0)
     return fewest == segments.extreme(np.maximum, subscriptions, bounds, 0)

@@ -1,4 +1,5 @@
-"""Ragged arrays: rows of many groups in one array, each group a consecutive segment.
+"""Ragged arrays: the rows of many groups in one array, in which each group is a consecutive
+segment.
 
 All functions take and return one-dimensional arrays; cost is linear, without Python loops.
 """
@@ -20,11 +21,11 @@ AnyInts: TypeAlias = NDArray[Any]
 NONE = -1
 """No row, or no offset."""
 NEVER = np.int64(2**62)
-"""An ordinal or an instant that no event has."""
+"""An ordinal or instant that no event has."""
 
 
 def pointers(counts: AnyInts) -> Ints:
-    """Return the start of each segment, and the end of the last: shape (n + 1,).
+    """Return the start of each segment and the end of the last one: shape (n + 1,).
 
     >>> pointers(np.array([2, 0, 3])).tolist()
     [0, 2, 2, 5]
@@ -58,7 +59,7 @@ def first_of_run(*keys: AnyInts) -> Bools:
 def distinct(values: AnyInts) -> AnyInts:
     """Return the distinct values in ascending order.
 
-    Cost: a stable sort, which is linear where values are nearly in order, as most codes here are;
+    Cost: a stable sort, which is linear if values are nearly in order, as most codes here are;
     NumPy's own ``unique`` hashes them from NumPy 2.3 on and takes 72 to 89 times as long for three
     million such values; in random order with few distinct values, this takes 2.4 times as long.
 
@@ -105,7 +106,7 @@ def rank(*keys: AnyInts) -> Ints:
 
 
 def last_true(mask: Bools, first: Bools) -> Ints:
-    """Return the nearest True row at or before each row of the same segment, or -1.
+    """Return the nearest True row at or before each row within the same segment, or -1.
 
     Args:
         mask: the rows to look for.
@@ -143,7 +144,9 @@ def sums(values: AnyInts, segment_pointers: Ints) -> Ints:
 
 
 def extreme(reduce: np.ufunc, values: AnyInts, segment_pointers: Ints, empty: int) -> AnyInts:
-    """Return ``reduce`` (np.maximum, np.minimum …) of each segment; ``empty`` for no rows."""
+    """Return ``reduce`` (np.maximum, np.minimum …) over each segment, or ``empty`` if it has no
+    rows.
+    """
     result = np.full(len(segment_pointers) - 1, empty, values.dtype)
     filled = segment_pointers[1:] > segment_pointers[:-1]
     if filled.any():
@@ -163,7 +166,7 @@ def on_periods(keys: Sequence[Ints], ordinal: Ints, on: Bools) -> tuple[Ints, In
     """Return (row of the start, ordinal of the end) of each period in which a key is on.
 
     Args:
-        keys: the key of each row; equal keys are adjacent, and off before their first row.
+        keys: the key of each row; equal keys are adjacent, and a key is off before its first row.
         ordinal: the ordinal of each row; ascending within a key.
         on: for each row, whether the key is on from then.
     """
@@ -180,7 +183,7 @@ def equal_range(keys: Ints, wanted: Ints) -> tuple[Ints, Ints]:
 
 
 def matching(keys: Ints, wanted: Ints) -> tuple[Ints, Ints]:
-    """Return (query index, row) of every row of sorted keys that equals a wanted value.
+    """Return (query index, row) for every row of sorted keys that equals a wanted value.
 
     >>> asker, row = matching(np.array([3, 3, 4]), np.array([4, 5, 3]))
     >>> asker.tolist(), row.tolist()
@@ -192,7 +195,7 @@ def matching(keys: Ints, wanted: Ints) -> tuple[Ints, Ints]:
 
 
 def covered(begin: Ints, end: Ints, rows: int) -> Ints:
-    """Return how many stretches [begin, end) cover each row."""
+    """Return how many ranges [begin, end) cover each row."""
     steps = np.bincount(begin, minlength=rows + 1) - np.bincount(end, minlength=rows + 1)
     return np.cumsum(steps[:-1])
 
@@ -210,12 +213,12 @@ def halves(pairs: Ints) -> tuple[Ints, Ints]:
 def bisect(values: Ints, low: Ints, high: Ints, wanted: Ints, *, right: bool) -> Ints:
     """Return ``bisect_left`` or ``bisect_right`` of each wanted value in ``values[low:high]``.
 
-    Cost: all ranges are halved as often as the longest.
+    Cost: all ranges are halved as often as the longest one.
     """
     low, length = low.copy(), np.maximum(high - low, 0)
     for _ in range(int(length.max(initial=0)).bit_length()):
         half = length >> 1
-        middle = np.minimum(low + half, len(values) - 1)  # of an empty range at the end
+        middle = np.minimum(low + half, len(values) - 1)  # for an empty range at the end
         seen = values[middle]
         after = (seen <= wanted if right else seen < wanted) & (length > 0)
         low += np.where(after, half + 1, 0)

@@ -1,4 +1,6 @@
-"""Queues that the clients of shared groups hold, however many processes each client has."""
+"""Counts the queues that the clients of shared groups hold, however many processes each client
+has.
+"""
 
 import numpy as np
 
@@ -48,7 +50,7 @@ class SharedClients:
     def add_kept(self, queues: Queues, piece: Shared, held: Periods, counts: ManyHolders) -> None:
         """Count the readable queues that each client held in the previous epoch.
 
-        Arguments as for `add_owned`.
+        The arguments are those of `add_owned`.
         """
         cells = piece.cells
         readable = Periods.of_stretches(cells.readable, cells.segment, np.arange(len(cells)))

@@ -1,4 +1,4 @@
-"""Queues that members share: which queues each member reaches, and how many, by epoch."""
+"""Queues that members share: which and how many queues each member reaches, by epoch."""
 
 from functools import cached_property
 
@@ -13,11 +13,11 @@ from rebalance_core.kernels.segments import Ints
 
 
 class SharedLoads:
-    """The queues that members of groups share, computed once for all tables.
+    """The queues that the members of groups share, computed once for all tables.
 
     Args:
         prepared: the groups.
-        topics: those that they share.
+        topics: the topics that they share.
     """
 
     def __init__(self, prepared: PreparedGroups, topics: SharedTopics) -> None:
@@ -26,7 +26,7 @@ class SharedLoads:
 
     @cached_property
     def reach(self) -> ClientReach:
-        """The queues that each client may take from."""
+        """The queues from which each client may take messages."""
         return ClientReach(PopAnswers(self._prepared, self.topics))
 
     @cached_property

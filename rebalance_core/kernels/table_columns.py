@@ -1,4 +1,4 @@
-"""Columns of an input table among the rows of all tables, as numpy arrays and codes."""
+"""The columns of an input table, as numpy arrays and codes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class Columns:
         return self.array(name, pa.string())
 
     def given(self, name: str) -> pa.StringArray:
-        """Return a column of names; an empty name is null, too."""
+        """Return a column of names; an empty name also counts as null."""
         values = self.strings(name)
         return pc.if_else(pc.equal(values, ""), pa.scalar(None, pa.string()), values)
 
@@ -47,11 +47,11 @@ class Columns:
         return self.array(name, pa.int64()).fill_null(null).to_numpy()
 
     def bools(self, name: str, *, null: bool) -> Bools:
-        """Return a column of truth values."""
+        """Return a column of booleans."""
         return self.array(name, pa.bool_()).fill_null(null).to_numpy(zero_copy_only=False)
 
     def equal(self, name: str, text: str) -> Bools:
-        """Return where a column of names equals the text."""
+        """Return whether each value in a column of names equals the text."""
         same = pc.equal(self.strings(name), text).fill_null(False)
         return same.to_numpy(zero_copy_only=False)
 
@@ -64,19 +64,21 @@ Key = tuple[str, str]
 
 
 def encode_all(columns: Mapping[Key, pa.StringArray]) -> tuple[pa.StringArray, dict[Key, Ints]]:
-    """Return `encode` of named columns."""
+    """Return `encode` for named columns."""
     names, codes = encode(*columns.values())
     return names, dict(zip(columns, codes, strict=True))
 
 
 def encode_channels(events: Columns) -> tuple[pa.StringArray, dict[Key, Ints]]:
-    """Return `encode` of the channels; a client's first process is that on its first channel."""
+    """Return `encode` for the channels; a client's first process is the one on its first
+    channel.
+    """
     names, codes = encode(events.strings("channel_id"), order=code_point_sorted)
     return names, {(EVENTS, "channel_id"): codes[0]}
 
 
 def list_pointers(lists: pa.ListArray) -> Ints:
-    """Return where each list begins in ``lists.flatten()`` (null lists are empty); shape (n +
+    """Return where each list begins in ``lists.flatten()`` (null lists are empty), with shape (n +
     1,).
     """
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()

@@ -1,4 +1,4 @@
-"""Arrays of codes as rows of a ledger table."""
+"""Converts arrays of codes into rows of a ledger table."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
     from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 
 NAMES = pa.dictionary(pa.int32(), pa.string())
-"""Names as `encoded` returns them."""
+"""The type of names as returned by `encoded`."""
 CODED = ("ownership", "diffs", "pull_starts")
-"""Tables with coded names, because they have most of the rows."""
+"""The tables with coded names, because they contain most of the rows."""
 
 
 def table_rows(
     table: str, columns: Mapping[str, Any], *, names_encoded: bool = False
 ) -> pa.RecordBatch:
-    """Return a batch with exactly the columns of the contract, derived columns included.
+    """Return a batch with exactly the columns of the contract, including derived columns.
 
     Args:
-        table: name of the ledger table.
-        columns: the others by name: numpy or Arrow arrays of the column's type, or names as
-            `encoded`.
-        names_encoded: columns of names stay as they are, of type `NAMES`.
+        table: the name of the ledger table.
+        columns: the other columns by name: numpy or Arrow arrays of the column's type, or names as
+            returned by `encoded`.
+        names_encoded: whether columns of names stay encoded, with the type `NAMES`.
     """
     schema = coded_schema(table) if names_encoded else plain_schema(table)
     derived = LEDGER_TABLES[table].derived
@@ -90,15 +90,15 @@ def span_columns(prepared: PreparedGroups, first: Ints, end: Ints) -> dict[str, 
 
 
 def until(values: Ints) -> pa.Array:
-    """Return instants, with null for `NEVER`."""
+    """Return the instants, with null for `NEVER`."""
     return pa.array(values, mask=values == NEVER)
 
 
 def nullable(values: Any, valid: Bools) -> pa.Array:
-    """Return the known values, and null for unknown values."""
+    """Return the known values, with null for unknown ones."""
     return pa.array(values, mask=~valid)
 
 
 def dictionary_array(choices: tuple[str, ...], codes: AnyInts) -> pa.DictionaryArray:
-    """Return the word of each code; -1 is null."""
+    """Return the word for each code; -1 is null."""
     return encoded(pa.array(choices, pa.string()), codes)

@@ -1,4 +1,4 @@
-"""Number of queues that each member has of each topic in every epoch.
+"""The number of queues that each member has in each topic in every epoch.
 
 A *topic member* is a member of a topic in an epoch. A topic's members are adjacent, in cidAll's
 order.
@@ -18,22 +18,24 @@ from rebalance_core.kernels.segments import AnyInts, Bools, Counts, Ints
 
 @dataclass(frozen=True, slots=True)
 class TopicMembers:
-    """The topic members of prepared groups, with a value per topic member but in the last array."""
+    """The topic members of prepared groups, with one value per topic member except in the last
+    array.
+    """
 
     topic_cell: AnyInts
     entry: AnyInts
     subscribed: Bools
-    """The member subscribes to the topic; the first of several with the same client id stands for
-    all.
+    """Whether the member subscribes to the topic; the first of several with the same client id
+    represents all of them.
     """
     countable: Bools
-    """The topic is not a retry topic."""
+    """Whether the topic is not a retry topic."""
     first: Ints
     """The first topic member of each topic cell, and the end."""
 
 
 def topic_members_of(prepared: PreparedGroups) -> TopicMembers:
-    """Return the topic members for every member and active topic."""
+    """Return a topic member for every member and active topic."""
     grid, roster = prepared.grid, prepared.roster
     epoch = epochs_of_cells(prepared)
     counts = np.diff(roster.first)[epoch] * grid.active
@@ -59,12 +61,12 @@ def epochs_of_cells(prepared: PreparedGroups) -> Ints:
 def held_topic_members(
     prepared: PreparedGroups, topic_members: TopicMembers, topic_cell: AnyInts, entry: Ints
 ) -> Ints:
-    """Return the topic member of each entry in a topic cell of the entry's epoch."""
+    """Return the topic member for each entry in a topic cell of the entry's epoch."""
     return topic_members.first[topic_cell] + prepared.roster.index[entry]
 
 
 def count_into(total: Counts | Ints, index: Ints) -> None:
-    """Add 1 at every index; cheap if indexes are close together."""
+    """Add 1 at every index; this is cheap if the indexes are close together."""
     if len(index):
         low = int(index.min())
         counts = np.bincount(index - low)
@@ -85,9 +87,10 @@ def add_block(
 
 
 class ManyHolders:
-    """Queues of the topic members of groups whose queues have many holders.
+    """The queues of topic members in groups whose queues have many holders.
 
-    Counts derive from the begins and ends of holdings: BROADCASTING groups and shared groups.
+    Counts are derived from the starts and ends of holdings, for BROADCASTING groups and shared
+    groups.
     """
 
     def __init__(self, prepared: PreparedGroups) -> None:
@@ -99,7 +102,7 @@ class ManyHolders:
         sizes = prepared.roster.first[of_group[topics.group + 1]] - first
         nodes = segments.pointers(sizes * self._has_many)
         self._offset = nodes[:-1] - first
-        """For each group topic, where its row of `by_client` is in the steps."""
+        """For each group topic, the position of its row of `by_client` in the steps."""
         self._steps = np.zeros(nodes[-1] + 1, np.int32)
 
     def add(self, group_topic: Ints, node: Ints, epochs: Ints, queues: Ints | int = 1) -> None:
@@ -109,14 +112,14 @@ class ManyHolders:
             group_topic: the group topic of each queue.
             node: the position in `roster.Roster.by_client` of the client's entry in the first
                 epoch.
-            epochs: how many epochs the holding lasts.
-            queues: how many queues it covers.
+            epochs: the number of epochs for which the holding lasts.
+            queues: the number of queues that it covers.
         """
         np.add.at(self._steps, self._offset[group_topic] + node, queues)
         np.add.at(self._steps, self._offset[group_topic] + node + epochs, np.negative(queues))
 
     def add_broadcast(self, queues: Queues, piece: Broadcast) -> None:
-        """Count the queues of a piece."""
+        """Count the queues in a piece."""
         group_topic = queues.group_topic[piece.cells.queue[piece.segment]]
         node = piece.node + piece.cells.epoch[piece.begin]
         self.add(group_topic, node, piece.end - piece.begin)

@@ -1,4 +1,4 @@
-"""The topics that each group reads, and when.
+"""The topics that each group reads, and when it reads them.
 
 A topic is *subscribed* while a live member subscribes to it, and *active* while it is one of the
 group's topics: until a client joins, an empty group keeps the topics that it had before its last
@@ -28,7 +28,7 @@ class TopicPeriods:
     end: Ints
 
     def where(self, rows: Bools) -> TopicPeriods:
-        """Return some of the periods."""
+        """Return the selected periods."""
         return TopicPeriods(*(getattr(self, f.name)[rows] for f in fields(self)))
 
 
@@ -54,7 +54,7 @@ class GroupTopics:
         return segments.find(segments.pair(self.group, self.topic), segments.pair(group, topic))
 
     def active(self, group_topic: Ints, ordinal: Ints) -> Bools:
-        """Return True where the group topic is active right after the event of this ordinal."""
+        """Return True where the group topic is active just after the event with this ordinal."""
         active = Periods(self.of_period, np.zeros_like(self.of_period), self.start, self.end)
         return active.at(group_topic, np.zeros_like(group_topic), ordinal) >= 0
 
@@ -90,12 +90,12 @@ def _running(steps: Ints, first: Bools) -> Ints:
 def subscribed_periods(
     membership: Membership, sets: TopicSets, states: Bools | None = None
 ) -> TopicPeriods:
-    """Return when each topic is subscribed by some live member.
+    """Return the periods in which any live member subscribes to each topic.
 
     Args:
-        membership: states of the members.
+        membership: the states of the members.
         sets: the sets of topics.
-        states: for each state, whether members in it count; None: all do.
+        states: for each state, whether members in that state count; None: all do.
     """
     changes, group_of = membership.changes, membership.processes.group
     counts = np.ones(len(membership.states.version), np.bool_) if states is None else states
@@ -113,10 +113,11 @@ def subscribed_periods(
 
 
 def live_periods(membership: Membership, states: Bools, groups: Bools, topic: Ints) -> TopicPeriods:
-    """Return when some member in one of these states is live, as periods of one topic of its group.
+    """Return the periods in which any member in one of these states is live, as periods of one
+    topic per group.
 
     Args:
-        membership: states of the members.
+        membership: the states of the members.
         states: for each state, whether it counts.
         groups: for each group, whether it is wanted.
         topic: the topic of each group.
@@ -143,7 +144,7 @@ def joined_periods(left: TopicPeriods, right: TopicPeriods) -> TopicPeriods:
 def _topics_of(
     membership: Membership, sets: TopicSets, state: Ints, counts: Bools, step: int
 ) -> tuple[Ints, Ints, Ints]:
-    """Return (change, topic, step) of every topic to which the state of a change subscribes."""
+    """Return (change, topic, step) for every topic to which the state in a change subscribes."""
     live = np.flatnonzero((state != GONE) & np.append(counts, False)[state])
     rows, topics = sets.members(membership.states.subscriptions[state[live]])
     return live[rows], topics, np.full(len(rows), step, np.int64)

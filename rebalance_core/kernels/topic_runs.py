@@ -1,4 +1,6 @@
-"""Topics that each run of a member reads, a row per topic: for groups in which that is sparse."""
+"""The topics that each run of a member reads, with one row per topic; for groups in which that is
+sparse.
+"""
 
 from dataclasses import dataclass
 
@@ -17,7 +19,7 @@ from rebalance_core.model.group_settings import BROADCASTING
 
 @dataclass(frozen=True, slots=True)
 class TopicRuns:
-    """Runs, once for each subscribed topic; sorted by topic, process and first epoch."""
+    """Runs, once for each subscribed topic, sorted by topic, process and first epoch."""
 
     run: Ints
     group_topic: Ints
@@ -35,7 +37,7 @@ def retrying(encoded: EncodedGroups, membership: Membership) -> Bools:
 
 
 def profiles_of(encoded: EncodedGroups, membership: Membership) -> list[ClientProfile]:
-    """Return, for each state, how the clients of its members behave."""
+    """Return, for each state, the profile of its members' clients."""
     states = membership.states
     if (states.language < 0).all():
         return [JAVA_PROFILE] * len(states.language)
@@ -52,7 +54,7 @@ def profiles_of(encoded: EncodedGroups, membership: Membership) -> list[ClientPr
 def find_reading(
     encoded: EncodedGroups, membership: Membership, runs: Runs, topics: GroupTopics, groups: Bools
 ) -> TopicRuns:
-    """Return the topics that the members of some groups read, their retry topic included.
+    """Return the topics that the members of the given groups read, including their retry topic.
 
     Args:
         encoded: the groups.

@@ -1,4 +1,4 @@
-"""Sets of topics, each known by a number: equal numbers are equal sets."""
+"""Sets of topics, each identified by a number; equal numbers mean equal sets."""
 
 from collections.abc import Iterable
 
@@ -15,7 +15,7 @@ class TopicSets:
         self._sets: list[tuple[int, ...]] = []
 
     def number(self, topics: Iterable[int]) -> int:
-        """Return the number of a set; its topics come in any order, repeats allowed."""
+        """Return the number of a set, whose topics may be in any order and repeated."""
         key = tuple(sorted(set(topics)))
         number = self._numbers.setdefault(key, len(self._sets))
         if number == len(self._sets):
@@ -26,15 +26,15 @@ class TopicSets:
         """Return the numbers of many sets.
 
         Args:
-            topics: topic codes of all sets, concatenated.
+            topics: the topic codes of all sets, concatenated.
             starts: where each set begins, and the end; shape (n + 1,).
-            without: a topic per set that does not count.
+            without: one topic per set that does not count.
         """
         sizes = np.diff(starts)
         result = np.full(len(without), self.number(()), np.int64)
         rows = np.flatnonzero(sizes > 0)
         codes, begins, ends = topics.tolist(), starts[rows].tolist(), starts[rows + 1].tolist()
-        seen: dict[tuple[int, ...], int] = {}  # members of a group mostly state the same list
+        seen: dict[tuple[int, ...], int] = {}  # members of a group usually state the same list
 
         def number_of(listed: tuple[int, ...], left_out: int) -> int:
             if left_out in listed:
@@ -54,7 +54,7 @@ class TopicSets:
         return self._sets[number]
 
     def members(self, numbers: Ints) -> tuple[Ints, Ints]:
-        """Return (row, topic code) of every topic of the set of every row."""
+        """Return (row, topic code) for every topic in each row's set."""
         sizes = np.array([len(topics) for topics in self._sets], np.int64)
         every = np.array([t for topics in self._sets for t in topics], np.int64)
         counts = sizes[numbers]

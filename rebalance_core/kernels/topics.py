@@ -19,19 +19,19 @@ from rebalance_core.kernels.topic_periods import (
 
 @dataclass(frozen=True, slots=True)
 class RetryTopics:
-    """Retry topics of the groups, each from its first queue on."""
+    """The groups' retry topics, each from its first queue on."""
 
     constant: TopicPeriods
-    """Topics of groups in which every member subscribes to the retry topic; they never end."""
+    """The topics of groups in which every member subscribes to the retry topic; they never end."""
     varying: TopicPeriods
-    """Topics of groups that also have BROADCASTING members, while another member is live,
-    created or not.
+    """The topics of groups that also have BROADCASTING members, while another member is live,
+    whether or not they have been created.
     """
     created: TopicPeriods
-    """Topics of all groups, from the first queue on."""
+    """The topics of all groups, from the first queue on."""
 
     def since_created(self, periods_: TopicPeriods) -> TopicPeriods:
-        """Return the periods, those of varying topics cut to begin with the first queue."""
+        """Return the periods, with those of varying topics cut to begin with the first queue."""
         varying = segments.distinct(segments.pair(self.varying.group, self.varying.topic))
         keys = segments.pair(periods_.group, periods_.topic)
         created = segments.pair(self.created.group, self.created.topic)
@@ -76,14 +76,15 @@ def group_topics(
 
 @dataclass(frozen=True, slots=True)
 class _Empty:
-    """Stretches [start, end) in ordinals in which a group has no member."""
+    """Periods [start, end), in ordinals, in which a group has no members."""
 
     group: Ints
     start: Ints
     end: Ints
     since: Ints
-    """The last stretch that began at the same instant that the group entered with members; -1:
-    none."""
+    """The last period that began at the same instant, if the group entered that instant with
+    members; -1: none.
+    """
 
 
 def _empty_stretches(events: Events, live: LiveCounts) -> _Empty:
@@ -99,7 +100,8 @@ def _empty_stretches(events: Events, live: LiveCounts) -> _Empty:
 
 
 def _once_joined(events: Events, retry: TopicPeriods, live: LiveCounts) -> TopicPeriods:
-    """Return the retry topics' periods, except in groups that entered no instant with members.
+    """Return the retry topics' periods, except in groups that never entered an instant with
+    members.
 
     Such a group has no topic: a client joined and left at the same instant.
     """
@@ -116,7 +118,7 @@ def _once_joined(events: Events, retry: TopicPeriods, live: LiveCounts) -> Topic
     order = np.lexsort((start, row))
     row, start = row[order], start[order]
     stops = np.full(len(row), segments.NEVER)
-    # every part of a row but the last ends where one is empty
+    # every part of a row except the last ends where the group is empty
     closing = np.flatnonzero(~segments.last_of_run(row))
     stops[closing] = empty.start[bare][np.lexsort((empty.start[bare], retry_row))]
     kept = start < stops
@@ -127,7 +129,7 @@ def _left_behind(events: Events, subscribed: TopicPeriods, live: LiveCounts) -> 
     """Return the topics that an empty group keeps: all topics read until its last member left.
 
     The order in which members leave within an instant carries no information, and a client that
-    joins and leaves within an instant leaves nothing behind.
+    joins and leaves within the same instant leaves nothing behind.
     """
     empty = _empty_stretches(events, live)
     start, end, since = empty.start, empty.end, empty.since

@@ -1,4 +1,4 @@
 """Ownership: the groups' state is prepared once, then the owners of each cell are computed.
 
-Begin with `prepared_groups`, then `layout`; `changes` has the holdings, drops and adds.
+Begin with `prepared_groups`, then `layout`; `changes` computes the drops and adds.
 """

@@ -1,4 +1,6 @@
-"""Custom strategies, asked once for each list of queues and members of a topic in an epoch."""
+"""Custom strategies, called once for each distinct list of a topic's queues and members in an
+epoch.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,9 @@ from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies import AllocationStrategy
 
 Answers = dict[tuple[int, int], Ints | None]
-"""For each group topic and position of the epoch in its group, the owner's index in cidAll of
-each queue, or `NO_MEMBER`. None: the strategy throws for a member, returns an unknown queue, or
-assigns a queue twice.
+"""For each group topic and position of the epoch in its group, the index in cidAll of each queue's
+owner, or `NO_MEMBER`. None: the strategy throws for a member, returns an unknown queue, or assigns
+a queue twice.
 """
 
 
@@ -44,7 +46,7 @@ def _indices(
 
 
 def ask_own(encoded: EncodedGroups, epochs: Epochs, grid: Grid, roster: Roster) -> Answers:
-    """Ask the custom strategies of all groups about everything they divide in any epoch."""
+    """Call the custom strategies of all groups for everything that they divide in any epoch."""
     names, answers = encoded.names, Answers()
     topics, brokers, clients = (n.to_pylist() for n in (names.topics, names.brokers, names.clients))
     for topic in np.flatnonzero(
@@ -67,20 +69,20 @@ def ask_own(encoded: EncodedGroups, epochs: Epochs, grid: Grid, roster: Roster) 
 
 
 def unsettled_groups(grid: Grid, answers: Answers) -> Ints:
-    """Return groups whose custom strategy does more than give each queue to one member."""
+    """Return the groups whose custom strategy does more than assign each queue to one member."""
     topics = [topic for (topic, _), indices in answers.items() if indices is None]
     return segments.distinct(grid.topics.group[np.array(topics, np.int64)])
 
 
 class OwnStrategyOwners:
-    """The answers of custom strategies for many groups. Cost: O(1) per queue and epoch.
+    """The results of custom strategies for many groups. Cost: O(1) per queue and epoch.
 
     Args:
         answers: The answers of `ask_own`, including those of other groups.
         epochs: The epochs of all groups.
         grid: The grid of all groups.
-        numbered: How queues are numbered over the brokers of their topic.
-        roster: Of all groups.
+        numbered: The numbering of queues over the brokers of their topic.
+        roster: The roster of all groups.
     """
 
     def __init__(
@@ -90,7 +92,7 @@ class OwnStrategyOwners:
         taken = {
             key: indices
             for key, indices in answers.items()
-            if indices is not None and epochs_of[key[0]]  # otherwise the replay has the group
+            if indices is not None and epochs_of[key[0]]  # otherwise, the replay has the group
         }
         self._index = np.concatenate([*taken.values(), np.array([NO_MEMBER], np.int64)])
         begin = np.full(len(grid.queues), len(self._index) - 1, np.int64)

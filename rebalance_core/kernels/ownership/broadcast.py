@@ -19,9 +19,9 @@ from rebalance_core.kernels.segments import Ints
 
 @dataclass(frozen=True, slots=True)
 class Stays:
-    """Epochs in which one process is a member that subscribes to a topic.
+    """Runs of epochs in which a process is a member that subscribes to a topic.
 
-    Each array has a value per stay; sorted by group topic, client and first epoch.
+    Each array has one value per stay, sorted by group topic, client and first epoch.
     """
 
     client: Ints
@@ -29,13 +29,13 @@ class Stays:
     end: Ints
     """Exclusive."""
     node: Ints
-    """As `Broadcast.node`."""
+    """As in `Broadcast.node`."""
     first: Ints
     """The first stay of each group topic, and the end."""
 
 
 def find_stays(prepared: PreparedGroups) -> Stays:
-    """Return the stays in every topic of the BROADCASTING groups."""
+    """Return the stays in every topic of BROADCASTING groups."""
     topics, runs = prepared.grid.topics, prepared.roster.runs
     everyone = (prepared.encoded.groups.kind == BROADCAST) & ~prepared.shared
     run = np.flatnonzero(everyone[runs.group])
@@ -60,10 +60,11 @@ def find_stays(prepared: PreparedGroups) -> Stays:
 
 
 def broadcast(prepared: PreparedGroups, queues: Queues, stays: Stays, cells: Cells) -> Broadcast:
-    """Return who holds the queues of some segments.
+    """Return the holders of the queues in some segments.
 
-    A member that stays holds a queue from the first epoch in which it can be read, and keeps it
-    while the topic is frozen. Cost: the epochs plus the stays of each queue, not their product.
+    A member holds a queue from the first epoch of its stay in which the queue can be read, and
+    keeps it while the topic is frozen. Cost: the epochs plus the stays for each queue, not their
+    product.
 
     Args:
         prepared: the groups.

@@ -1,4 +1,4 @@
-"""Owners by strategies that use a queue's place among the divided queues (`ByPlace`)."""
+"""Owners under strategies that use a queue's place among the divided queues (`ByPlace`)."""
 
 from functools import cache, cached_property
 
@@ -17,7 +17,7 @@ from rebalance_core.strategies.vectorised import ByPlace, PlaceRule
 
 
 def deal(rule: PlaceRule, queues: Ints, members: Ints) -> Counts:
-    """Return the index in cidAll of every place, for each pair of queue and member counts in turn.
+    """Return the index in cidAll for every place, for each pair of queue and member counts in turn.
 
     >>> from rebalance_core.strategies.averagely import AVERAGE
     >>> deal(AVERAGE, np.array([8, 2]), np.array([3, 5])).tolist()
@@ -35,7 +35,7 @@ class ComputedOwners:
     """Owners of cells, computed cell by cell. Cost: O(1) per queue and epoch.
 
     Args:
-        rule: divides the queues.
+        rule: the rule that divides the queues.
         grid: the grid of all groups.
         roster: the roster of all groups.
         inside: for each topic broker, whether its queues are divided; None: all are.
@@ -64,15 +64,15 @@ class ComputedOwners:
 
 
 class OwnersByPlace:
-    """The answers of a strategy that depends only on the numbers of queues and members.
+    """The results of a strategy that depends only on the numbers of queues and members.
 
     The queue at a place of the sorted list goes to the member at an index of cidAll. That index
     depends only on the numbers of queues and members, so topics of any group and epoch with equal
     numbers share an *answer*. Cost: O(topic cells), and O(places) when `index` is used.
 
     Args:
-        rule: divides the queues.
-        mine: for each group, whether it divides by this rule.
+        rule: the rule that divides the queues.
+        mine: for each group, whether it allocates by this rule.
         epochs: the epochs of all groups.
         grid: the grid of all groups.
         roster: the roster of all groups.
@@ -90,10 +90,10 @@ class OwnersByPlace:
         """The topic cells that have an answer."""
         numbers = segments.pair(grid.queues[self.topic_cell], members[self.topic_cell])
         distinct, self.answer = np.unique(numbers, return_inverse=True)
-        """`answer` has the index of each cell's answer."""
+        """`answer` contains the index of each cell's answer."""
         self._rule, self._numbers = rule, segments.halves(distinct)
         self.first = segments.pointers(self._numbers[0])
-        """The start of each answer in `index`, and the end of the last."""
+        """The start of each answer in `index`, and the end of the last one."""
 
     @cached_property
     def index(self) -> Counts:
@@ -105,12 +105,12 @@ class ListedOwners:
     """Owners of cells, looked up by place. Cost: O(1) per queue and epoch, without a division.
 
     Where a topic has many queues on a broker, the queues of an epoch are looked up together, and
-    identical topics are copied: results for a piece are kept for the next piece.
+    identical topics are copied, because the results for a piece are kept for the next one.
 
     Args:
         answers: the answers of the groups.
         grid: the grid of all groups.
-        numbered: how queues are numbered over the brokers of their topic.
+        numbered: the numbering of queues over the brokers of their topic.
         roster: the roster of all groups.
     """
 
@@ -121,12 +121,12 @@ class ListedOwners:
         begin[answers.topic_cell] = answers.first[answers.answer]
         topic_cell = grid.topic_cell
         self._begin = begin[topic_cell] + numbered[0]
-        """For each broker cell, where its first queue is in the answer."""
+        """For each broker cell, the position of its first queue in the answer."""
         self._first = roster.first[answers.epoch][topic_cell]
         """For each broker cell, the first entry of its epoch."""
         self._index = answers.index
         self._made: dict[tuple[int, int, int, bytes], Ints] = {}
-        """Owners of the stretches of the last piece."""
+        """The owners of the stretches in the last piece."""
 
     def entries(self, cells: Readable) -> Ints:
         """Return the entry that owns each cell."""
@@ -153,7 +153,7 @@ class ListedOwners:
         return entries
 
     def _looked_up(self, broker_cells: slice, queue_id: int, count: int) -> Ints:
-        """Return the owners of `count` consecutive queues, the epochs in sequence."""
+        """Return the owners of `count` consecutive queues, epoch after epoch."""
         begins, firsts = self._begin[broker_cells] + queue_id, self._first[broker_cells]
         entries = np.empty((count, len(begins)), np.int64)
         for owners, begin, first in zip(entries.T, begins, firsts, strict=True):
@@ -162,8 +162,8 @@ class ListedOwners:
 
 
 def brokers_divided(encoded: EncodedGroups, grid: Grid) -> Bools | None:
-    """Return the topic brokers whose queues a strategy divides, or None if all are divided by
-    place.
+    """Return the topic brokers whose queues a strategy divides, or None if all of them are divided
+    by place.
     """
     forms = [strategy.vectorised() for strategy in encoded.strategies]
     if not any(isinstance(form, ByPlace) and form.divides for form in forms):
@@ -180,7 +180,8 @@ def brokers_divided(encoded: EncodedGroups, grid: Grid) -> Bools | None:
 
 
 def blank_groups(encoded: EncodedGroups, group: Ints, client: Ints) -> Ints:
-    """Return groups with a member whose id upstream treats as empty, so that its strategy throws.
+    """Return the groups with a member whose id upstream treats as empty, so that its strategy
+    throws.
 
     Args:
         encoded: the groups.

@@ -1,4 +1,4 @@
-"""The changes of each epoch: who drops and adds each queue, and why."""
+"""The changes in each epoch: who drops and adds each queue, and why."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from rebalance_core.protocol.order_locks import ORDER_LOCK_MS
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """Cells in which the number of a client's processes that hold the queue changes."""
+    """The cells in which the number of a client's processes that hold the queue changes."""
 
     segment: Ints
     client: Ints
     cell: Ints
     is_add: Bools
-    """More processes hold the queue."""
+    """Whether more processes hold the queue."""
 
 
 def client_turns(piece: Shared) -> Turns:
@@ -47,7 +47,7 @@ def client_turns(piece: Shared) -> Turns:
 
 
 class SharedMembers:
-    """Answers about the members of shared groups.
+    """Queries about the members of shared groups.
 
     Args:
         prepared: the groups.
@@ -59,13 +59,13 @@ class SharedMembers:
         self._reading, self._present = passes.subscribed_by(prepared), passes.present(prepared)
 
     def wants(self, queue: Ints, client: Ints, epoch: Ints) -> Bools:
-        """Return True where some process of a client subscribes to the topic of a queue."""
+        """Return True where any process of a client subscribes to a queue's topic."""
         return self._reading.at(self._queues.group_topic[queue], client, epoch) >= 0
 
     def hands(self, piece: Shared, turns: Turns) -> tuple[Bools, Ints]:
         """Return, for each change, whether every process is gone, and the entry that acts.
 
-        It is the first by channel of the processes that take the queue or give it up.
+        That is the first, by channel, of the processes that take the queue or give it up.
         """
         spans, epoch = piece.spans, piece.cells.epoch
         cell, client, is_add = turns.cell, turns.client, turns.is_add
@@ -94,8 +94,8 @@ class SharedMembers:
         return gone, entry
 
     def wanted(self, piece: Shared) -> Ints:
-        """Return how many clients per cell held the queue an epoch before and still subscribe
-        to the topic.
+        """Return, per cell, how many clients held the queue in the previous epoch and still
+        subscribe to the topic.
         """
         cells, held = piece.cells, sharing.held_by(piece.tenures)
         begin, end = held.begin + 1, np.minimum(held.end + 1, cells.first[held.major + 1])
@@ -112,7 +112,7 @@ MOVE_KINDS = ("INITIAL", "NEW", "FORCED", "VOLUNTARY")
 
 @dataclass(frozen=True, slots=True)
 class OwnerChanges:
-    """Changes of owners, a value per row of ``diffs``."""
+    """Changes of owners, with one value per row of ``diffs``."""
 
     cell: Ints
     """The cell of the piece."""
@@ -120,7 +120,7 @@ class OwnerChanges:
     epoch: Ints
     is_add: Bools
     entry: Ints
-    """The client's entry: for an ADD in this epoch, for a DROP in the previous one."""
+    """The client's entry: in this epoch for an ADD, in the previous one for a DROP."""
     client: Ints
     other: Ints
     """The only client with the opposite action on the queue in the epoch; -1: none or several."""
@@ -128,7 +128,7 @@ class OwnerChanges:
     latest_ms: Ints
 
     def where(self, rows: Bools | Ints) -> OwnerChanges:
-        """Return some of the rows, by mask or number."""
+        """Return the rows selected by mask or number."""
         numbers = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
         return OwnerChanges(*(getattr(self, f.name).take(numbers) for f in fields(self)))
 
@@ -143,13 +143,13 @@ class _Turned:
     was: Ints
     """The client that held each turned cell's queue in the previous epoch; negative: none."""
     row: Ints
-    """The turned cell of each row of the changes, all ADDs first."""
+    """The turned cell of each row of the changes, with all ADDs first."""
     is_add: Bools
     """For each row, whether it is an ADD."""
 
 
 class Differ:
-    """The changes of pieces, epoch by epoch.
+    """The changes in pieces, epoch by epoch.
 
     Args:
         prepared: the groups.
@@ -163,8 +163,8 @@ class Differ:
     def changes(self, piece: Piece) -> OwnerChanges:
         """Return every ADD and DROP of a piece.
 
-        Rows are sorted by queue and epoch; where a queue has many holders, by queue, epoch and
-        client (shared groups) or queue, client and epoch (BROADCASTING).
+        Rows are sorted by queue and epoch or, where a queue may have many holders, by queue, epoch
+        and client (shared groups) or by queue, client and epoch (BROADCASTING).
         """
         if isinstance(piece, Shared):
             return self._of_shared(piece)
@@ -292,9 +292,9 @@ class Differ:
 
         Args:
             cells: the piece's cells.
-            cell: the cell of each change, like all that follow.
-            queue: index into `Queues`.
-            is_add: whether it is an ADD, not a DROP.
+            cell: the cell of each change; all arguments below are also per change.
+            queue: the index into `Queues`.
+            is_add: whether it is an ADD rather than a DROP.
             held: whether a client held the queue in the previous epoch.
             wanted: whether such a client is still a member that subscribes to the topic.
             gone: whether the dropping client is no longer a member.
@@ -328,7 +328,7 @@ def preceding(cells: Cells, values: Ints, first: int) -> Ints:
 
 
 def held_before(piece: Broadcast | Shared) -> Ints:
-    """Return how many clients held each cell's queue in the previous epoch."""
+    """Return the number of clients that held each cell's queue in the previous epoch."""
     return preceding(piece.cells, piece.holders, 0)
 
 

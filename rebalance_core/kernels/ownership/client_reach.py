@@ -15,7 +15,7 @@ from rebalance_core.kernels.segments import Ints
 
 @dataclass(frozen=True, slots=True)
 class TakerSpans:
-    """Stretches of epochs in which a client may take from some readable queues of a topic."""
+    """Runs of epochs in which a client may take from some readable queues of a topic."""
 
     group_topic: Ints
     taker: Ints
@@ -38,7 +38,7 @@ class ClientReach:
 
     @cached_property
     def whole(self) -> Periods:
-        """Periods in which clients may take from all queues of a broker, by (topic broker,
+        """The periods in which clients may take from all queues of a broker, by (topic broker,
         client).
         """
         return self._by_client(self.answers.whole())
@@ -47,7 +47,9 @@ class ClientReach:
         return Periods.union(taken.major, self._client[taken.minor], taken.begin, taken.end)
 
     def blocks(self) -> Iterator[tuple[Cells, Periods]]:
-        """Yield queues with the periods in which a client reaches them but not the whole broker."""
+        """Yield queues with the periods in which a client reaches them without reaching the whole
+        broker.
+        """
         topic_broker = self.answers.holdings.queues.topic_broker
         for cells, taken in self.answers.blocks():
             single = self._by_client(taken)
@@ -69,7 +71,7 @@ class ClientReach:
         )
 
     def readable_queues(self, cells: Cells, taken: Periods) -> TakerSpans:
-        """Return when takers can read single queues; ``taken`` is by (segment, taker)."""
+        """Return when takers can read individual queues; ``taken`` is by (segment, taker)."""
         readable = Periods.of_stretches(cells.readable, cells.segment, cells.epoch)
         asker, begin, end = readable.parts(
             taken.major, np.zeros_like(taken.major), taken.begin, taken.end
@@ -81,11 +83,11 @@ class ClientReach:
 
 
 def without(periods: Periods, major: Ints, others: Periods) -> tuple[Ints, Ints, Ints]:
-    """Return (row, begin, end) of the remaining parts of each period without the others.
+    """Return (row, begin, end) of what remains of each period after subtracting the others.
 
     Args:
-        periods: those to reduce.
-        major: the others' major key of each period.
+        periods: the periods to reduce.
+        major: for each period, the major key among the others.
         others: the periods to subtract, by (major, the minor of `periods`).
     """
     asker, period = others.meeting(major, periods.minor, periods.begin, periods.end)

@@ -1,4 +1,4 @@
-"""The holders of each queue in each epoch, for all groups, from the kernel of each strategy."""
+"""The holders of each queue in each epoch, for all groups, computed by each strategy's kernel."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Holdings:
 
     Args:
         prepared: the groups.
-        part: only this share of every group's queues.
+        part: the share of every group's queues to compute.
         cells_per_block: the approximate number of cells in a piece; a segment is never cut.
     """
 
@@ -49,12 +49,12 @@ class Holdings:
 
     @property
     def queues(self) -> Queues:
-        """Every queue that can be read in some epoch, or that CONFIG lists."""
+        """Every queue that can be read in any epoch, or that CONFIG lists."""
         return self._layout.queues
 
     @cached_property
     def _mixed(self) -> Bools:
-        """Topic brokers whose group has members with differing subscriptions."""
+        """The topic brokers whose group has members with differing subscriptions."""
         roster = self._prepared.roster
         mixed = np.zeros(len(self._prepared.encoded.groups), np.bool_)
         mixed[roster.runs.group[roster.topics_of_run != ALL_TOPICS]] = True
@@ -62,7 +62,9 @@ class Holdings:
 
     @cached_property
     def _carried(self) -> Bools:
-        """Topic brokers whose topic is frozen, or whose order locks are refused, in some epoch."""
+        """The topic brokers whose topic is frozen, or whose order locks are refused, in any
+        epoch.
+        """
         grid, lockless = self._prepared.grid, self._prepared.lockless
         frozen = segments.extreme(np.logical_or, grid.frozen, grid.topic_first, False)
         return frozen[grid.topic_of] | segments.extreme(
@@ -74,7 +76,7 @@ class Holdings:
         return Kernels(self._prepared, self.queues)
 
     def pieces(self) -> Iterator[Piece]:
-        """Yield all queues; each piece has strategies of one kind, or shared groups."""
+        """Yield all queues in pieces; each piece has strategies of one kind, or shared groups."""
         prepared, grid = self._prepared, self._prepared.grid
         group = grid.brokers.group
         kind = np.where(prepared.shared, SHARED, prepared.encoded.groups.kind)[group]
@@ -114,7 +116,7 @@ class Holdings:
         """Yield the cells of all queues in pieces, whoever holds them.
 
         Args:
-            room: for each group topic, the approximate size of a queue's epoch.
+            room: for each group topic, the approximate size of one queue in one epoch.
         """
         grid, of_group = self._prepared.grid, self._prepared.epochs.of_group
         weights = np.diff(of_group)[grid.brokers.group] * room[grid.topic_of]
@@ -156,7 +158,7 @@ class Holdings:
         return Block(cells, entry)
 
     def _divided_cells(self, cells: Cells) -> Ints | None:
-        """Return the cells that can be read in an epoch with members; None: all."""
+        """Return the cells that can be read in an epoch with members, or None for all."""
         some = cells.stretches
         last = some.queue + some.count - 1
         last_id = self.queues.ids_of(last, some.topic_broker)
@@ -166,16 +168,17 @@ class Holdings:
 
     @cached_property
     def _always_divided(self) -> Ints:
-        """Return how many of each topic broker's first queues are divided in every epoch."""
+        """Return how many of each topic broker's first queues are allocated in every epoch."""
         epochs, grid = self._prepared.epochs, self._prepared.grid
         live = segments.extreme(np.minimum, epochs.live, epochs.of_group, 0) > 0
         fewest = segments.extreme(np.minimum, grid.readable, grid.broker_first, 0)
         return fewest * live[grid.brokers.group]
 
     def _carry(self, entry: Ints, cells: Cells) -> None:
-        """Keep previous holders where there is no answer, and exclusively where locks are refused.
+        """Keep the previous holders where there is no answer, and no other holders where locks are
+        refused.
 
-        In frozen topics every remaining member keeps the queues that it held. Without locks no
+        In frozen topics, every remaining member keeps the queues that it held. Without locks, no
         other member gets them.
         """
         roster, every_cell = self._prepared.roster, np.arange(len(cells))

@@ -1,4 +1,4 @@
-"""Owners by strategies that divide each machine room among its members (`InRooms`)."""
+"""Owners under strategies that divide each machine room's queues among its members (`InRooms`)."""
 
 from collections.abc import Callable
 
@@ -61,7 +61,9 @@ class Rooms:
 
 
 def roomless_groups(encoded: EncodedGroups, brokers: TopicBrokers, runs: Runs) -> Ints:
-    """Return groups with a member or broker without a room: upstream's strategy throws."""
+    """Return the groups with a member or broker that has no room, for which upstream's strategy
+    throws.
+    """
     rooms = Rooms(encoded)
     lost = runs.group[rooms.of_clients(runs.group, runs.client) == NO_ROOM]
     broker = rooms.of_brokers(brokers.group, brokers.broker) == NO_ROOM
@@ -91,7 +93,7 @@ class InRoomsOwners:
 
     @staticmethod
     def _entries(encoded: EncodedGroups, epochs: Epochs, roster: Roster) -> Ints:
-        """Return the entries of groups with this strategy, a group's entries together."""
+        """Return the entries of groups with this strategy, with each group's entries adjacent."""
         groups = np.flatnonzero(encoded.groups.kind == IN_ROOMS)
         first = roster.first[epochs.of_group[groups]]
         return segments.ranges(first, roster.first[epochs.of_group[groups + 1]] - first)

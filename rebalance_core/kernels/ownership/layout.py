@@ -1,4 +1,4 @@
-"""The queues of the groups, and the layout of their cells in pieces."""
+"""The queues of groups, and the layout of their cells in pieces."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rebalance_core.kernels.queues import Queues
 from rebalance_core.kernels.segments import Ints
 
 SMALL = 8
-"""A topic broker that fits into a piece this often is not cut, because whole ones are often
+"""A topic broker that fits into a piece this many times is not cut, because whole ones are often
 alike.
 """
 
@@ -26,12 +26,12 @@ alike.
 class Layout:
     """The queues of prepared groups.
 
-    All queues of a topic broker have equally many epochs, so pieces are cut and laid out by topic
-    broker: there are far fewer topic brokers than queues.
+    All queues of a topic broker have the same number of epochs, so pieces are cut and laid out by
+    topic broker, of which there are far fewer than queues.
 
     Args:
         prepared: the groups.
-        part: only this share of every group's queues.
+        part: the share of every group's queues to compute.
         cells_per_block: the approximate number of cells in a piece; a segment is never cut.
     """
 
@@ -41,7 +41,7 @@ class Layout:
 
     @cached_property
     def queues(self) -> Queues:
-        """Every queue that can be read in some epoch, or that CONFIG lists."""
+        """Every queue that can be read in any epoch, or that CONFIG lists."""
         grid, ids = self._prepared.grid, None
         counts = grid.most_readable
         listed = listed_queues(self._prepared)
@@ -54,7 +54,7 @@ class Layout:
             counts = np.bincount(topic_broker, minlength=len(counts))
         first_id, part = np.zeros_like(counts), self._part
         if part.parts > 1 and ids is None and counts.max(initial=0) > part.parts * part.block:
-            ids = segments.ranges(0 * counts, counts)  # those of a part span several blocks
+            ids = segments.ranges(0 * counts, counts)  # the queues in a part span several blocks
         if part.parts > 1 and ids is None:
             first_id = part.block * ((part.number - self._turns) % part.parts)
             counts = np.clip(counts - first_id, 0, part.block)
@@ -88,7 +88,7 @@ class Layout:
                 yield of_kind, cells
 
     def _cut(self, brokers: Ints, weight: Ints) -> Iterator[Cells]:
-        """Yield the cells of topic brokers that have queues, about a piece at a time.
+        """Yield the cells of topic brokers that have queues, about one piece at a time.
 
         Cost: O(topic brokers + pieces), once for all pieces.
         """
@@ -111,7 +111,7 @@ class Layout:
 
         Args:
             places: the first queue of each topic broker, and the end.
-            weight: the weight of a queue of each topic broker.
+            weight: the weight of one queue of each topic broker.
             weights: the weight of all queues before each topic broker, then the total.
         """
         full = np.arange(self._cells_per_block, weights[-1], self._cells_per_block)

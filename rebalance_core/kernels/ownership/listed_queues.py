@@ -15,15 +15,15 @@ from rebalance_core.kernels.segments import Ints
 
 @dataclass(frozen=True, slots=True)
 class ListedQueues:
-    """Listed queues, a value per queue and CONFIG list of a group that has the queue."""
+    """Listed queues, with one value per queue and CONFIG list, in groups that have the queue."""
 
     key: Ints
     """(topic broker, queue id) as a pair."""
     allocation: Ints
-    """The list: index into `encoded_groups.EncodedGroups.strategies`."""
+    """The list, as an index into `encoded_groups.EncodedGroups.strategies`."""
 
     def sorted_among(self, queues: Queues) -> ListedQueues:
-        """Return the lists of some queues, sorted by queue index, which becomes the key."""
+        """Return the lists for some queues, sorted by queue index, which becomes the key."""
         queue = segments.find(segments.pair(queues.topic_broker, queues.queue_id), self.key)
         existing = np.flatnonzero(queue >= 0)
         existing = existing[np.argsort(queue[existing], kind="stable")]
@@ -31,7 +31,7 @@ class ListedQueues:
 
 
 def listed_queues(prepared: PreparedGroups) -> ListedQueues:
-    """Return the queues of members' CONFIG lists whose topics their groups read."""
+    """Return the queues in members' CONFIG lists whose topics their groups read."""
     lists, member_strategies = prepared.encoded.lists, prepared.encoded.member_strategies
     if not len(member_strategies.listed):
         return ListedQueues(member_strategies.listed, member_strategies.listed)

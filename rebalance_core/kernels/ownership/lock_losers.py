@@ -22,7 +22,7 @@ _ACTING = MASTER_MODES.index(ACTING)
 
 
 def lock_losers(events: Events, groups: Groups) -> Bools:
-    """Mark groups whose members lock queues while some broker grants no locks."""
+    """Mark the groups whose members lock queues while a broker grants no locks."""
     losing = np.zeros(len(groups), np.bool_)
     losing[events.group[_lockless(events, np.arange(len(events)))]] = True
     return losing & groups.ordered & (groups.consumer_type == TYPES.index(PUSH))
@@ -36,14 +36,14 @@ def with_lock_turns(
     topic_brokers: TopicBrokers,
     routes: RouteChanges,
 ) -> InstantEffects:
-    """Add to the turns the events after which a broker begins or ceases to grant order locks.
+    """Add to the turns the events after which a broker starts or stops granting order locks.
 
     Args:
-        turns: the turns of all other causes.
+        turns: the turns from all other causes.
         events: the events of all groups.
         losers: see `lock_losers`.
         topics: the topics of the groups.
-        topic_brokers: their topics' brokers.
+        topic_brokers: the brokers of these topics.
         routes: the route changes that the events make.
     """
     about = _master_events(events, losers)
@@ -92,7 +92,7 @@ def _instants(events: Events, ordinal: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 def _turned(events: Events, ordinal: Ints) -> Ints:
-    """Keep the MASTER events after which a broker begins or ceases to grant locks."""
+    """Keep the MASTER events after which a broker starts or stops granting locks."""
     now = _lockless(events, ordinal)
     was = np.roll(now, 1)
     was[segments.first_of_run(*_instants(events, ordinal)[:2])] = False
@@ -115,7 +115,7 @@ def _readable(
     topic_brokers: TopicBrokers,
     routes: RouteChanges,
 ) -> Bools:
-    """Return whether each event's group can read a queue of its broker after ``ordinal``."""
+    """Return whether each event's group can read a queue on its broker after ``ordinal``."""
     asker, row = topic_brokers.topics_on(events.group[event], events.broker[event])
     begin, end = segments.equal_range(routes.topic_broker, row)
     route = segments.bisect(routes.ordinal, begin, end, ordinal[asker], right=True) - 1

@@ -1,4 +1,6 @@
-"""Owners by strategies that use a hash ring (`OnRing`), the same for all epochs of a group."""
+"""Owners under strategies that use a hash ring (`OnRing`), which is the same for all epochs of a
+group.
+"""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -39,8 +41,8 @@ def _queue_point(queue: MessageQueue, strategy: AllocationStrategy) -> int:
 class Rings:
     """The ring points of the clients that are ever members, in the order of the runs.
 
-    A client that ever has several simultaneous processes has as many copies there. Clients of
-    groups with another strategy have no points.
+    A client that ever has several simultaneous processes has that many copies. Clients in groups
+    with another strategy have no points.
     """
 
     group: Ints
@@ -53,7 +55,7 @@ class Rings:
 
 
 def find_rings(encoded: EncodedGroups, runs: Runs) -> Rings:
-    """Hash every virtual node; this costs far more than all look-ups on a ring."""
+    """Hash every virtual node, which costs far more than all look-ups on a ring."""
     clients = np.flatnonzero(segments.first_of_run(runs.group, runs.client))
     copies = processes_at_once(runs)
     client_of = np.repeat(clients, copies)
@@ -76,10 +78,11 @@ def find_rings(encoded: EncodedGroups, runs: Runs) -> Rings:
 
 
 def colliding_groups(rings: Rings) -> Ints:
-    """Return groups with coinciding points and a client that has several simultaneous processes.
+    """Return the groups with coinciding points and a client that has several simultaneous
+    processes.
 
-    A further process numbers its nodes after those its id still owns on the ring, which depends on
-    the collisions of that epoch.
+    An additional process numbers its nodes after those that its id still owns on the ring, which
+    depends on the collisions in that epoch.
     """
     keys = np.sort(segments.pair(np.repeat(rings.group, np.diff(rings.first)), rings.points))
     colliding = keys[1:][keys[1:] == keys[:-1]] >> 32
@@ -87,10 +90,10 @@ def colliding_groups(rings: Rings) -> Ints:
 
 
 class OnRingOwners:
-    """Owners by a ring per group, for many groups.
+    """Owners under one ring per group, for many groups.
 
-    Each group has one ring, made once, with the points of every client that is ever a member; joins
-    and departures in an epoch change which points count there. A queue goes clockwise from its own
+    Each group has one ring, built once, with the points of every client that is ever a member;
+    joins and departures in an epoch change which points count. A queue goes clockwise from its own
     point to the first point whose client is a member in that epoch. Cost: O(clients ever / members)
     steps per queue and epoch, on average.
     """
@@ -109,7 +112,7 @@ class OnRingOwners:
         clients = np.flatnonzero(segments.first_of_run(runs.group, runs.client))
         client = np.repeat(np.arange(len(group)), np.diff(rings.first))
         points = segments.pair(group[client], rings.points)
-        order = np.lexsort((-client, points))  # of coinciding points the later node wins
+        order = np.lexsort((-client, points))  # of coinciding points, the later node wins
         self._ring, self._client = points[order], client[order]
         per_group = np.bincount(group[client], minlength=len(encoded.groups))
         self._first, self._size = segments.pointers(per_group)[:-1], per_group
@@ -122,7 +125,7 @@ class OnRingOwners:
         """Return the entry of each client of the rings in each epoch, or `NO_MEMBER`.
 
         Returns:
-            The entries, the epochs of one client after the other, and where the row of each client
+            The entries, epoch by epoch for one client after another, and where each client's row
             would begin if epochs were counted over all groups.
         """
         runs, of_group, group = roster.runs, self._epochs.of_group, rings.group
@@ -147,7 +150,7 @@ class OnRingOwners:
         while len(left):
             node[left] = np.where(
                 node[left] < size[left], node[left], 0
-            )  # after the last point comes the first
+            )  # the ring wraps around to the first point
             client = self._client[first[left] + node[left]]
             entry[left] = self._member[self._row[client] + cells.epoch[left]]
             left = left[entry[left] < 0]

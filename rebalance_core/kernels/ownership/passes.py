@@ -1,4 +1,4 @@
-"""Times at which processes of shared groups rebalance a topic, and how long each keeps the result.
+"""Times at which processes in shared groups rebalance a topic, and how long each keeps the result.
 
 In a shared group several processes may hold a queue: two processes with one client id, members with
 different strategies, or a suspended member and a new owner.
@@ -20,10 +20,10 @@ from rebalance_core.model.group_settings import BROADCASTING
 
 @dataclass(frozen=True, slots=True)
 class Passes:
-    """Stretches of epochs in which a process rebalances a topic.
+    """Runs of epochs in which a process rebalances a topic.
 
-    Each array has a value per stretch; sorted by group topic, process and first epoch. A process
-    divides a topic by one strategy throughout a stretch.
+    Each array has one value per stretch, sorted by group topic, process and first epoch. A process
+    allocates a topic by one strategy throughout a stretch.
     """
 
     group_topic: Ints
@@ -32,15 +32,15 @@ class Passes:
     end: Ints
     """Exclusive."""
     kept: Ints
-    """The epoch, exclusive, until which the process keeps the last pass's result because the
-    topic is frozen or the member suspended.
+    """The epoch, exclusive, until which the process keeps the last pass's result because the topic
+    is frozen or the member is suspended.
     """
     node: Ints
     """In epoch e the process is entry ``entry_at[node + e]`` of the roster."""
     kind: Ints
     """As in `group_rows.Groups`."""
     allocation: Ints
-    """The strategy: index into `encoded_groups.EncodedGroups.strategies`."""
+    """The strategy, as an index into `encoded_groups.EncodedGroups.strategies`."""
     number: Ints
     """The number of the strategy in its group, as in `strategy_kernels.Kernels.divided_by`; -1:
     no strategy divides.
@@ -55,7 +55,7 @@ class Passes:
 def find_passes(prepared: PreparedGroups) -> Passes:
     """Return the stretches of all shared groups.
 
-    Cost: the runs, times the topics of each.
+    Cost: the number of runs times the topics of each.
     """
     runs, states = prepared.roster.runs, prepared.membership.states
     reading = _reading(prepared)
@@ -68,7 +68,7 @@ def find_passes(prepared: PreparedGroups) -> Passes:
         states.strategy[state], states.rules[state]
     )
     kind = _kinds(prepared, states.message_model[state], allocation)
-    # a topic without a readable queue is frozen, except for CONFIG
+    # without a readable queue, a topic is frozen, except under CONFIG
     listed, whole = kind == group_kinds.CONFIGURED, (runs.from_epoch[run], runs.to_epoch[run])
     stretches = [
         parts(prepared, mask, np.flatnonzero(rows), group_topic, *whole)
@@ -108,7 +108,7 @@ def subscribed_by(prepared: PreparedGroups) -> Periods:
 
 
 def present(prepared: PreparedGroups) -> Periods:
-    """Return the epochs in which a process of a shared group is a member: by (0, process)."""
+    """Return the epochs in which a process of a shared group is a member, by (0, process)."""
     runs = prepared.roster.runs
     run = np.flatnonzero(prepared.shared[runs.group])
     process = runs.process[run]
@@ -132,7 +132,9 @@ def _kinds(prepared: PreparedGroups, model: Ints, allocation: Ints) -> Ints:
 
 
 def _kept(prepared: PreparedGroups, reading: TopicRuns, suspended: Bools) -> Ints:
-    """Return until which epoch each run's process reads its topic as a member or is suspended."""
+    """Return the epoch until which each run's process reads its topic as a member or is
+    suspended.
+    """
     runs = prepared.roster.runs
     process = runs.process[reading.run]
     pairs = segments.first_of_run(reading.group_topic, process)

@@ -1,4 +1,6 @@
-"""The queues of shared topics that each process is assigned to pop, and for how long."""
+"""The queues of shared topics that each process is assigned to pop, and the epochs in which it
+is.
+"""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -22,7 +24,7 @@ Stints = tuple[Ints, Ints, Ints, Ints]
 
 
 class PopAnswers:
-    """The answers to all members of groups that share topics.
+    """The brokers' answers to all members of groups that share topics.
 
     Args:
         prepared: the groups.
@@ -39,7 +41,7 @@ class PopAnswers:
         mixed = np.isin(np.arange(len(encoded.groups)), pulling)
         self._pulling = bool(mixed.any())
         self.prepared = replace(prepared, grid=shared.grid, shared=mixed)
-        """The groups with their shared topics only."""
+        """The groups, with only their shared topics."""
         self.holdings = Holdings(self.prepared, cells_per_block=cells_per_block)
         self._takers = takers = find_takers(*encoded_members, runs, shared)
         self._run, self._topic = takers.reading.run, takers.reading.group_topic
@@ -74,7 +76,7 @@ class PopAnswers:
         self._frozen_until = np.where(grid.frozen, np.append(epoch[last] + 1, 0)[stretch], 0)
 
     def blocks(self) -> Iterator[tuple[Cells, Periods]]:
-        """Yield queues in blocks with the epochs in which each process has them."""
+        """Yield queues in blocks, with the epochs in which each process has them."""
         share = np.zeros(len(self._topic_of), np.int64)
         share[self._neighbours] = self._share[self._neighbours]
         most = np.zeros(len(self.prepared.grid.topics.group), np.int64)
@@ -112,7 +114,7 @@ class PopAnswers:
         )
 
     def readable_brokers(self, value: Ints | Bools) -> Periods:
-        """Return stretches of epochs with the same non-zero value, by (topic broker, 0).
+        """Return runs of epochs with the same non-zero value, by (topic broker, 0).
 
         Args:
             value: the value of each broker cell.
@@ -124,7 +126,7 @@ class PopAnswers:
         return Periods.of_stretches(value, of, epoch)
 
     def _kept(self, topic: Ints, process: Ints, end: Ints) -> Ints:
-        """Return the time until which an ending assignment is kept while its topic has no readable
+        """Return the epoch until which an ending assignment is kept while its topic has no readable
         queue.
         """
         grid, of_group = self.prepared.grid, self.prepared.epochs.of_group
@@ -142,9 +144,9 @@ class PopAnswers:
         return kept
 
     def _shares(self, cells: Cells, number: int, cell: Ints, owner: Ints) -> Stints:
-        """Return the queues of members that have their own share and those of the next members.
+        """Return the queues of members that get their own share and those of the next members.
 
-        A member that asks is at its id's first position; a share, too, is that of an id's first
+        A member that asks is at its id's first position, and a share is also that of an id's first
         position.
         """
         roster = self.prepared.roster
@@ -161,7 +163,7 @@ class PopAnswers:
         return self._of_askers(cells, cell[of], asker, number)
 
     def _ones(self, cells: Cells) -> Stints:
-        """Return the queues of members that outnumber the queues: each member has one."""
+        """Return the queues of members that outnumber the queues, of which each member gets one."""
         cell = np.flatnonzero(cells.readable)
         cell, _ = self._in(cells, cell, cell, self._single)
         grid, roster, epoch = self.prepared.grid, self.prepared.roster, cells.epoch[cell]
@@ -177,14 +179,14 @@ class PopAnswers:
         return self._of_askers(cells, cell[of], asker, None)
 
     def _in(self, cells: Cells, cell: Ints, other: Ints, regime: Bools) -> tuple[Ints, Ints]:
-        """Return the cells of a regime, and their companion values."""
+        """Return the cells in a regime, and their companion values."""
         mine = regime[cells.topic_cell[cell]]
         return cell[mine], other[mine]
 
     def _of_askers(self, cells: Cells, cell: Ints, asker: Ints, number: int | None) -> Stints:
-        """Return a queue cell for every asking process of the asker's id, by a strategy number.
+        """Return one queue cell for every asking process of the asker's id, by strategy number.
 
-        Positions of an id after the first ask nothing.
+        Positions of an id after the first do not ask.
         """
         roster = self.prepared.roster
         first_of_id = roster.copy[asker] == 0
@@ -201,7 +203,7 @@ class PopAnswers:
         return segment, process, epoch, epoch + 1
 
     def _by_proxies(self, cells: Cells) -> Stints:
-        """Return every queue, for members of ordered groups that are behind a proxy."""
+        """Return every queue for members of ordered groups that are behind a proxy."""
         ordered = self.prepared.encoded.groups.ordered[self._group]
         rows = np.flatnonzero(self._takers.proxied & ordered)
         first, last = segments.stretches(cells.readable, cells.segment)
@@ -216,7 +218,7 @@ class PopAnswers:
         return segment[stretch], self._process[row], begin[meets], end[meets]
 
     def _pulled(self, cells: Cells, owned: list[tuple[int, Ints, Ints]]) -> Stints:
-        """Return the queues that members pull of topics that others pop."""
+        """Return the queues that members pull from topics that others pop."""
         spans = self.holdings.shared_piece(cells, owned).spans
         begin = cells.epoch[spans.begin]
         end = begin + spans.end - spans.begin

@@ -1,4 +1,6 @@
-"""The topics that members read and share, epoch by epoch, and who takes from their queues."""
+"""The topics that members read and share, epoch by epoch, and which members take from their
+queues.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -64,30 +66,32 @@ from rebalance_core.model.intervals import DEFAULT_INTERVALS
 
 @dataclass(frozen=True, slots=True)
 class PreparedGroups:
-    """Many groups over time; the replay takes groups with a `reason`, which have no epochs here."""
+    """Many groups over time; groups with a `reason` are left to the replay and have no epochs
+    here.
+    """
 
     encoded: EncodedGroups
     membership: Membership
     epochs: Epochs
     roster: Roster
     rings: tuple[Rings, ...]
-    """Indexed by the number of the strategy in its group, as in
+    """The rings, indexed by the number of the strategy in its group, as in
     `strategy_kernels.Kernels.divided_by`.
     """
     grid: Grid
-    """Queues that only one process at a time may own."""
+    """The queues that only one process at a time may own."""
     lockless: Bools
     """For each broker cell, whether no process grants the order locks that the members want."""
     popped: SharedTopics | None
-    """Queues that members share; None: there are none."""
+    """The queues that members share; None: there are none."""
     shared: Bools
-    """For each group, whether several processes may hold a queue, or a process keeps a queue
+    """For each group, whether several processes may hold a queue, or a process may keep a queue
     that another gets.
     """
     reason: Ints
     """For each group, an index into `group_kinds.REASONS`."""
     asked: tuple[Answers, ...]
-    """Answers of custom strategies, by number of the strategy in its group; empty: there are
+    """The results of custom strategies, by number of the strategy in its group; empty: there are
     none.
     """
 
@@ -95,8 +99,8 @@ class PreparedGroups:
 def prepare_groups(encoded: EncodedGroups) -> PreparedGroups:
     """Follow the events of all groups.
 
-    The first look at the epochs shows which groups the kernels cannot take; the second leaves them
-    out.
+    The first pass over the epochs shows which groups the kernels cannot process; the second leaves
+    them out.
     """
     events, groups = encoded.events, encoded.groups
     membership = follow_members(events, encoded.topic_sets)
@@ -195,7 +199,7 @@ def _left_for_languages(
     grid: Grid,
     popped: SharedTopics | None,
 ) -> None:
-    """Set the reason of groups with members that behave unlike Java's; changed in place."""
+    """Set, in place, the reason for groups with members that behave unlike Java's."""
     profiles, group = profiles_of(encoded, membership), runs.group
     strategies = encoded.names.words.take(pa.array(membership.states.strategy)).to_pylist()
 
@@ -222,7 +226,7 @@ def _left_for_languages(
 
 
 def _beyond_bmp(encoded: EncodedGroups) -> Ints:
-    """Return groups with a name whose byte order differs from Java's order."""
+    """Return the groups with a name whose byte order differs from Java's order."""
     names, events = encoded.names, encoded.events
     unsortable = [
         np.append(pc.match_substring_regex(texts, BEYOND_BMP).to_numpy(zero_copy_only=False), False)
@@ -242,7 +246,7 @@ def _left_for_sharing(
     grid: Grid,
     shared: SharedTopics | None,
 ) -> None:
-    """Set the reason of groups whose shared topics the kernels cannot handle; changed in place."""
+    """Set, in place, the reason for groups whose shared topics the kernels cannot process."""
     if shared is None:
         return
     pulling = pulling_groups(encoded, membership, epochs, runs, shared)
@@ -278,7 +282,7 @@ def _frozen(
 
 
 def _by_strategy(encoded: EncodedGroups) -> Iterator[EncodedGroups]:
-    """Yield `EncodedGroups.divided_by` for every strategy number that some group has."""
+    """Yield `EncodedGroups.divided_by` for every strategy number that any group has."""
     return map(encoded.divided_by, range(encoded.member_strategies.most))
 
 
@@ -290,10 +294,10 @@ def _reasons(
     losers: Bools,
     several: Bools,
 ) -> Ints:
-    """Return why each group is left to the replay; the first reason counts.
+    """Return why each group is left to the replay; the first reason that applies is used.
 
-    Each group has a value in ``losers``, see `lock_losers`, and in ``several``: whether several
-    members may take from a queue.
+    Each group has a value in ``losers`` (see `lock_losers`) and in ``several``, which is whether
+    several members may take from a queue.
     """
     reason = encoded.groups.reason.copy()
     clients = np.flatnonzero(segments.first_of_run(runs.group, runs.client))
@@ -319,13 +323,15 @@ def _reasons(
 
 
 def _seen_by_one_broker(encoded: EncodedGroups) -> Ints:
-    """Return groups with a member whose join or departure only one broker saw."""
+    """Return the groups with a member whose join or departure only one broker saw."""
     events = encoded.events
     return segments.distinct(events.group[(events.type < CONSUMER_TYPES) & (events.broker >= 0)])
 
 
 def _retry_subscribed(encoded: EncodedGroups) -> Ints:
-    """Return groups with a member that subscribes to the group's own retry topic at run time."""
+    """Return the groups with a member that subscribes to the group's own retry topic at run
+    time.
+    """
     events = encoded.events
     of_retry = events.topic == encoded.groups.retry_topic[events.group]
     return segments.distinct(events.group[of_retry & (events.type == type_code(SUBSCRIBE))])

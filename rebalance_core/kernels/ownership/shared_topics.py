@@ -16,12 +16,12 @@ from rebalance_core.kernels.segments import Bools, Ints
 
 @dataclass(frozen=True, slots=True)
 class SharedTopics:
-    """Topic cells whose queues have no single owner."""
+    """The topic cells whose queues have no single owner."""
 
     grid: Grid
     """The grid with these cells only."""
     cells: Bools
-    """A mask over topic cells, as all that follow."""
+    """A mask over topic cells; all arrays below are also per topic cell."""
     share: Ints
     """Share number; `NO_SHARE` where no member queries a broker to pop the topic."""
 
@@ -41,18 +41,18 @@ def share_topics(
 
 
 def sharing_groups(shared: SharedTopics) -> Ints:
-    """Return groups with a shared topic."""
+    """Return the groups with a shared topic."""
     grid = shared.grid
     of = np.repeat(np.arange(len(grid.topics.group)), np.diff(grid.topic_first))
     return segments.distinct(grid.topics.group[of[shared.cells]])
 
 
 def unanswered(grid: Grid, shared: SharedTopics) -> tuple[Ints, Ints]:
-    """Return groups whose shared topics lack a readable queue.
+    """Return the groups whose shared topics lack a readable queue.
 
-    The first array has groups that share a topic without a readable queue; the second has groups
-    with a topic that lacks readable queues just when sharing begins or ends, so that members keep
-    earlier queues.
+    The first array contains groups that share a topic without a readable queue; the second contains
+    groups with a topic that lacks readable queues exactly when sharing begins or ends, so that
+    members keep earlier queues.
 
     Args:
         grid: the grid of the topics that members own.

@@ -1,4 +1,4 @@
-"""Holders of the queues of shared groups: spans of cells for each process."""
+"""The holders of queues in shared groups, as spans of cells for each process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Stints = tuple[Ints, Ints, Ints, Ints]
 
 
 class Sharing:
-    """The pieces of shared groups.
+    """The pieces with shared groups.
 
     Args:
         prepared: the groups.
@@ -45,7 +45,7 @@ class Sharing:
 
     @property
     def weights(self) -> Ints:
-        """The approximate size of a queue of each group topic, in addition to its cells.
+        """The approximate size of a queue in each group topic, in addition to its cells.
 
         All members with CONFIG lists may hold the same queue.
         """
@@ -75,10 +75,10 @@ class Sharing:
         )
 
     def _divided(self, cells: Cells, number: int, cell: Ints, owner: Ints) -> Stints:
-        """Return the queues of members that divide by their group's strategy of this number.
+        """Return the queues of members that allocate by their group's strategy with this number.
 
-        Every process of the owner's id takes the share of that id's first position; the shares of
-        further positions belong to no client, except on a hash ring (rocketmq.md §2.2, §2.7).
+        Every process with the owner's id takes the share of that id's first position; the shares of
+        its other positions belong to no client, except on a hash ring (rocketmq.md §2.2, §2.7).
         """
         roster, passes = self._prepared.roster, self._passes
         copy = roster.copy[owner]
@@ -97,7 +97,7 @@ class Sharing:
         return segment, stretch, epoch, self._until(stretch, epoch + 1)
 
     def _until(self, stretch: Ints, end: Ints) -> Ints:
-        """Keep the result of a stretch's last pass."""
+        """Extend the ends of stints for which the result of a stretch's last pass is kept."""
         passes = self._passes
         return np.where(end == passes.end[stretch], passes.kept[stretch], end)
 
@@ -112,7 +112,7 @@ class Sharing:
         return segment[asker], stretch, passes.begin[stretch], passes.kept[stretch]
 
     def _everyones(self, cells: Cells) -> Stints:
-        """Return every queue for BROADCASTING members."""
+        """Return every queue, for BROADCASTING members."""
         passes, stretches = self._passes, self._everyone
         first, last = segments.stretches(cells.readable, cells.segment)
         segment = cells.segment[first]
@@ -127,7 +127,7 @@ class Sharing:
 
 
 def _joined(segment: Ints, process: Ints, begin: Ints, end: Ints, node: Ints) -> Spans:
-    """Merge stretches that may touch into spans."""
+    """Merge stints that may touch into spans."""
     order = np.lexsort((begin, process, segment))
     segment, process, begin, end = (a[order] for a in (segment, process, begin, end))
     starts = begins_of_union(segments.first_of_run(segment, process), begin, end)
@@ -141,7 +141,7 @@ def _tenures(spans: Spans, client: Ints) -> Tenures:
     step = np.repeat([1, -1], len(spans.begin))
     order = np.lexsort((cell, client, segment))
     segment, client, cell = segment[order], client[order], cell[order]
-    total = np.cumsum(step[order])  # every client's steps add up to 0
+    total = np.cumsum(step[order])  # each client's steps add up to 0
     last = segments.last_of_run(segment, client, cell)
     segment, client, cell, total = segment[last], client[last], cell[last], total[last]
     turns = segments.first_of_run(segment, client) | (total != np.roll(total, 1))
@@ -152,15 +152,16 @@ def _tenures(spans: Spans, client: Ints) -> Tenures:
 
 
 def held_by(tenures: Tenures) -> Periods:
-    """Return the cells in which some process of a client holds a queue: by (segment, client)."""
+    """Return the cells in which any process of a client holds a queue, by (segment, client)."""
     return Periods.union(tenures.segment, tenures.client, tenures.begin, tenures.end)
 
 
 def continued(held: Periods, cells: int) -> Ints:
-    """Return, for each cell, how many clients hold the queue that held it in the previous epoch.
+    """Return, for each cell, how many of the clients that held the queue in the previous epoch hold
+    it.
 
     Args:
         held: as returned by `held_by`.
-        cells: their number.
+        cells: the number of cells.
     """
     return segments.covered(held.begin + 1, held.end, cells)

@@ -1,4 +1,4 @@
-"""The kernel of every strategy for prepared groups, made on first use."""
+"""The kernel of every strategy for prepared groups, built on first use."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from rebalance_core.kernels.queues import Queues
 from rebalance_core.kernels.segments import Ints
 
 MOST_LISTED = 1 << 22
-"""Places in all answers of a strategy that are listed, at 4 bytes each; if there are more,
-owners are computed cell by cell.
+"""The maximum number of places in all answers of a strategy that are listed, at 4 bytes each; if
+there are more, owners are computed cell by cell.
 """
 
 
@@ -49,7 +49,7 @@ class Kernels:
         queues: the queues that `Readable.queue` indexes.
 
     Attributes:
-        divided_by: the groups once for each strategy of the group that has the most.
+        divided_by: the groups, once for each strategy number up to the maximum of any group.
     """
 
     def __init__(self, prepared: PreparedGroups, queues: Queues) -> None:

@@ -1,6 +1,6 @@
-"""Members that take from the queues of shared topics, and how.
+"""Members that take from the queues of shared topics, and how they do so.
 
-They pop behind a proxy, pop from the brokers that they ask, or pull.
+They pop behind a proxy, pop from the brokers that they query, or pull.
 """
 
 from dataclasses import dataclass
@@ -25,11 +25,13 @@ from rebalance_core.kernels.topic_runs import TopicRuns, find_reading
 
 @dataclass(frozen=True, slots=True)
 class Takers:
-    """The members of groups that share some topic: a row for each run and topic that it reads."""
+    """The members of groups that share a topic, with one row for each run and topic that it
+    reads.
+    """
 
     reading: TopicRuns
     proxied: Bools
-    """For each row, as all that follow, whether the member is behind a proxy."""
+    """For each row, whether the member is behind a proxy; all arrays below are also per row."""
     asking: Bools
     """The member queries a broker, so it pops topics with a share number and pulls others."""
 
@@ -49,7 +51,7 @@ def find_takers(
 def pulling_groups(
     encoded: EncodedGroups, membership: Membership, epochs: Epochs, runs: Runs, shared: SharedTopics
 ) -> Ints:
-    """Return groups in which some member pulls a topic that others pop."""
+    """Return the groups in which a member pulls a topic that others pop."""
     takers, grid = find_takers(encoded, membership, runs, shared), shared.grid
     run, group_topic = takers.reading.run, takers.reading.group_topic
     offset = grid.topic_first[group_topic] - epochs.of_group[runs.group[run]]

@@ -1,4 +1,4 @@
-"""Deletions of topics on a broker; earlier observations are of other queues."""
+"""Deletions of topics on a broker; earlier observations belong to other queues."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class Deletions:
     topic_broker: Ints
     at_ms: Ints
     forgets: Bools
-    """The deletion removes the commits, too."""
+    """Whether the deletion also removes the commits."""
 
     def last(self, topic_broker: Ints, at_ms: Ints) -> Ints:
-        """Return the last deletion not later than a moment, or `NONE`."""
+        """Return the last deletion up to a given moment, or `NONE`."""
         first, end = segments.equal_range(self.topic_broker, topic_broker)
         row = segments.bisect(self.at_ms, first, end, at_ms, right=True) - 1
         return np.where(row >= first, np.append(self.at_ms, segments.NONE)[row], segments.NONE)
@@ -64,7 +64,7 @@ def find_deletions(prepared: PreparedGroups) -> Deletions:
 def _broker_versions(
     encoded: EncodedGroups, topic_brokers: TopicBrokers, topic_broker: Ints, event: Ints
 ) -> Ints:
-    """Return the word of the broker's version at the moment of each deletion."""
+    """Return the word for the broker's version at the moment of each deletion."""
     events, group = encoded.events, topic_brokers.group[topic_broker]
     ups = np.flatnonzero(events.broker_version >= 0)
     ups = ups[np.lexsort((ups, events.broker[ups], events.group[ups]))]
@@ -79,7 +79,7 @@ def _broker_versions(
 
 
 def emptied(prepared: PreparedGroups, queues: Queues, deletions: Deletions) -> Observations:
-    """Return deletions as observations of empty queues, as a recreated queue begins at 0."""
+    """Return deletions as observations of empty queues, since a recreated queue begins at 0."""
     order = np.argsort(queues.topic_broker, kind="stable")
     deletion, row = segments.matching(queues.topic_broker[order], deletions.topic_broker)
     queue, at_ms = order[row], deletions.at_ms[deletion]

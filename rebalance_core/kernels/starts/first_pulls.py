@@ -1,4 +1,4 @@
-"""Corrections by the broker when a start offset is outside the queue."""
+"""The broker's corrections when a start offset is outside the queue."""
 
 from typing import NamedTuple
 
@@ -21,12 +21,13 @@ class FirstPulls(NamedTuple):
     offsets: SeenOffsets
 
     def corrected(self, mine: OwnerChanges, starts: Starts, seen: Ints) -> Ints:
-        """Return where each start's first pull is redirected; `NONE`: pulled as is, or unknown.
+        """Return the offset to which each start's first pull is redirected; `NONE` if pulled as is
+        or unknown.
 
         Args:
-            mine: ADDs.
+            mine: the ADDs.
             starts: the starts of these rows.
-            seen: the row of `offsets` that holds for each.
+            seen: the row of `offsets` that applies to each.
         """
         rows = self.offsets.rows
         least, most, seen_ms = (
@@ -42,8 +43,8 @@ class FirstPulls(NamedTuple):
         return np.where(comparable, _corrected(starts.offset, least, most, overflow), segments.NONE)
 
     def sent_back(self, mine: OwnerChanges, starts: Starts, stored: Ints) -> Ints:
-        """Return where the first pull is redirected, if the queue's observation is as new as its
-        commit.
+        """Return the offset to which the first pull is redirected, if the queue's observation is as
+        new as its commit.
         """
         assert self.commits is not None
         seen = self.offsets.newest(mine.queue, self.prepared.epochs.from_ms[mine.epoch])
@@ -52,8 +53,8 @@ class FirstPulls(NamedTuple):
         return np.where((corrected >= 0) & (stored >= 0) & newer, corrected, BIGGEST)
 
     def _furthest(self, mine: OwnerChanges, rule: Ints, seen_ms: Ints) -> Ints:
-        """Return the highest offset committed by a moment; the client's own if it keeps offsets
-        itself.
+        """Return the highest offset committed by a given moment; the client's own if it keeps
+        offsets itself.
         """
         commits, earliest_ms = self.commits, self.prepared.epochs.from_ms[mine.epoch]
         assert commits is not None
@@ -65,7 +66,9 @@ class FirstPulls(NamedTuple):
 
 
 def _corrected(offset: Ints, least: Ints, most: Ints, overflow_to_max: Bools) -> Ints:
-    """Return `protocol.first_pull.first_pull_correction` of many starts; `NONE`: pulled as is."""
+    """Return `protocol.first_pull.first_pull_correction` for many starts; `NONE` if pulled as
+    is.
+    """
     to_start = (least == 0) & ~overflow_to_max
     return np.select(
         [(most == 0) & (offset != 0), most == 0, offset < least, offset <= most, to_start],

@@ -1,4 +1,4 @@
-"""Start offsets on queues that no member of the group ever committed."""
+"""Start offsets in queues for which no member of the group ever committed an offset."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from rebalance_core.protocol.start_offset import DEPRECATED_MODES, FIRST_OFFSET,
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """The clients that ask, and the last observation before each, with a value per row."""
+    """The clients that ask, and the last observation before each, with one value per row."""
 
     queue: Ints
     earliest_ms: Ints
@@ -47,7 +47,7 @@ class _Asked:
     never_zero: Bools
     """The broker's answer, as in `encoded_groups.Observations`."""
     open: Bools
-    """No observation after the window shows whether the broker still gives that answer."""
+    """Whether no observation after the window shows if the broker still gives that answer."""
 
 
 def first_starts(
@@ -58,14 +58,14 @@ def first_starts(
     *,
     asks_broker: bool,
 ) -> Starts:
-    """Return `replay.start_rule.client_start` of many rows.
+    """Return `replay.start_rule.client_start` for many rows.
 
     Args:
         prepared: the groups.
         offsets: observations of their queues.
         adds: the rows.
         retry: for each row, whether it is a queue of a retry topic.
-        asks_broker: false for BROADCASTING, whose offsets are in local files.
+        asks_broker: False for BROADCASTING, whose offsets are in local files.
     """
     asked = _ask(prepared, offsets, adds, retry)
     starts = _client_starts(prepared, offsets, asked, adds)
@@ -98,7 +98,7 @@ def first_starts(
 def _of_clients(
     prepared: PreparedGroups, adds: OwnerChanges, rule: Callable[[ClientProfile, str], bool]
 ) -> Bools:
-    """Return whether the adding client is of another language and its profile satisfies the
+    """Return whether the adding client is in another language and its profile satisfies the
     rule.
     """
     runs, encoded = prepared.roster.runs, prepared.encoded
@@ -114,9 +114,9 @@ def _of_clients(
 
 
 def _put_unproven(unproven: Bools, offsets: SeenOffsets, asked: _Asked, starts: Starts) -> None:
-    """Set rows whose client's rule is unknown or unproven to any offset of the queue.
+    """Set rows whose client's rule is unknown or unproven to any offset in the queue.
 
-    A broker that surely answers 0 gives all clients that answer.
+    A broker that certainly answers 0 gives all clients that answer.
     """
     if not unproven.any():
         return
@@ -130,7 +130,7 @@ def _ask(
 ) -> _Asked:
     """Return the last observations before the clients ask.
 
-    A never observed retry queue was created by the group's own heartbeats, so it is empty.
+    A retry queue that was never observed was created by the group's own heartbeats, so it is empty.
     """
     epochs, groups = prepared.epochs, prepared.encoded.groups
     earliest_ms, group = epochs.from_ms[adds.epoch], epochs.group[adds.epoch]
@@ -161,7 +161,7 @@ def _ask(
 def _client_starts(
     prepared: PreparedGroups, offsets: SeenOffsets, asked: _Asked, adds: OwnerChanges
 ) -> Starts:
-    """Apply the client's own rule, with the bounds of the look-up it makes."""
+    """Apply the client's own rule, with the bounds of the look-up that it makes."""
     roster, groups = prepared.roster, prepared.encoded.groups
     mode = roster.runs.start_mode[roster.run[adds.entry]]
     first, timestamp, deprecated = (
@@ -189,7 +189,7 @@ def _client_starts(
 def _timestamp_starts(
     prepared: PreparedGroups, offsets: SeenOffsets, asked: _Asked, newest: Ints, rows: Ints
 ) -> Starts:
-    """Return `protocol.timestamp_search.timestamp_search_bounds` of many rows."""
+    """Return `protocol.timestamp_search.timestamp_search_bounds` for many rows."""
     groups, group, queue = prepared.encoded.groups, asked.group[rows], asked.queue[rows]
     at_ms = groups.timestamp_ms[group]
     seen = offsets.rows

@@ -1,4 +1,4 @@
-"""Holders of a queue before its new owner, and other clients that may write its commit in the
+"""The holders of a queue before its new owner, and other clients that may write its commit in the
 meantime.
 """
 
@@ -18,9 +18,9 @@ from rebalance_core.kernels.starts.lookups import SeenCommits, SeenOffsets
 
 @dataclass(frozen=True, slots=True)
 class Holders:
-    """Previous holders, a value per row of new owners; sorted by queue and moment.
+    """Previous holders, with one value per row of new owners, sorted by queue and moment.
 
-    Only in shared groups can a queue have several last holders.
+    A queue can have several last holders only in shared groups.
     """
 
     queue: Ints
@@ -28,27 +28,27 @@ class Holders:
     earliest_ms: Ints
     latest_ms: Ints
     last_client: Ints
-    """The last holder, the first of several; -1: no client ever held it."""
+    """The last holder, or the first of several; -1: no client ever held it."""
     holder_row: Ints
     holder: Ints
-    """The rows and their last holders, with a value per holder; sorted by row."""
+    """The rows and their last holders, with one value per holder, sorted by row."""
     held_until_now: Bools
     stays: Bools
-    """Another client keeps the queue."""
+    """Whether another client keeps the queue."""
     since_ms: Ints
-    """When the last holder was assigned the queue."""
+    """When the queue was assigned to the last holder."""
     taken_ms: Ints
-    """The latest moment at which it had taken the queue; -1: before the log began."""
+    """The latest moment by which the last holder had taken the queue; -1: before the log began."""
     alone: Bools
-    """The last holder was the only process that held it."""
+    """Whether the last holder was the only process that held the queue."""
     alone_ms: Ints
-    """The moment by which all earlier holders had released the queue; -1: there was none."""
+    """The moment by which all earlier holders had released the queue; -1: there were none."""
     dropped_ms: Ints
     """When the last holder was notified to release it; -1: never."""
     gone_ms: Ints
-    """The moment by which all releasing clients had done so; -1: no client released it."""
+    """The moment by which all releasing clients had released it; -1: no client released it."""
     others_start: Bools
-    """Another client may be assigned the queue, and commit, before the new owner reads."""
+    """Whether another client may be assigned the queue, and commit, before the new owner reads."""
     emptied_ms: Ints
     """When the topic was last deleted; -1: never."""
     forgotten_ms: Ints
@@ -56,7 +56,7 @@ class Holders:
 
     @property
     def first(self) -> Bools:
-        """Mask of the rows whose queue was never held by any client."""
+        """A mask of the rows whose queue was never held by any client."""
         return self.last_client < 0
 
     @property
@@ -66,8 +66,8 @@ class Holders:
 
     @property
     def forgotten(self) -> Bools:
-        """Return True if a deletion removed all of the last holder's commits except those on its
-        way out.
+        """Return True if a deletion removed all of the last holder's commits except those made on
+        its way out.
         """
         return ~self.first & ~self.held_until_now & (self.dropped_ms <= self.forgotten_ms)
 
@@ -99,11 +99,11 @@ def lost_holders(prepared: PreparedGroups) -> Ints:
 def handovers(
     prepared: PreparedGroups, adds: OwnerChanges, drops: OwnerChanges, offsets: SeenOffsets
 ) -> Holders:
-    """Return the handover of each add that is not INITIAL.
+    """Return the hand-over for each add that is not INITIAL.
 
     Args:
         prepared: the groups.
-        adds: by queue and cell, as the drops.
+        adds: by queue and cell, like the drops.
         drops: the drops of the same queues.
         offsets: observations of the queues.
     """
@@ -144,7 +144,7 @@ def commits_inside(
 
     Args:
         prepared: the groups.
-        adds: the adds of all new owners, INITIAL adds included.
+        adds: the adds of all new owners, including INITIAL adds.
         rows: the adds that are not INITIAL.
         commits: all commits.
         lost: `lost_holders` of `prepared`.
@@ -173,9 +173,9 @@ def commits_inside(
 def release_times(
     prepared: PreparedGroups, cell: Ints, queue: Ints, drops: OwnerChanges
 ) -> tuple[Ints, Ints]:
-    """Return when all earlier holders had released the queue, and when the last was notified.
+    """Return when all earlier holders had released the queue, and when the last one was notified.
 
-    Only releases up to each cell count; -1 where there is none.
+    Only releases up to each cell count; -1 where there are none.
     """
     gone_ms = segments.running_max(drops.latest_ms, drops.queue)
     last_drop = np.searchsorted(drops.cell, cell, side="right") - 1
@@ -188,7 +188,7 @@ def release_times(
 
 
 def others_start(prepared: PreparedGroups, adds: OwnerChanges) -> Bools:
-    """Return `Holders.others_start` for each add, see `replay.pull_starts.PullStarts`."""
+    """Return `Holders.others_start` for each add; see `replay.pull_starts.PullStarts`."""
     from_ms, count = prepared.epochs.from_ms[adds.epoch], len(adds.queue)
     order = np.argsort(segments.pair(adds.queue, adds.client), kind="stable")
     last = segments.last_of_run(adds.queue[order], adds.client[order])

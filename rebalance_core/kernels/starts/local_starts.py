@@ -1,4 +1,4 @@
-"""Start offsets of BROADCASTING members on queues that they held before, from their own offset
+"""Start offsets of BROADCASTING members in queues that they held before, from their own offset
 files.
 """
 
@@ -19,7 +19,7 @@ def local_starts(
     adds: OwnerChanges,
     held_before: Bools,
 ) -> tuple[Starts, Bools]:
-    """Return `replay.pull_starts.PullStarts._local_start` of many rows.
+    """Return `replay.pull_starts.PullStarts._local_start` for many rows.
 
     Args:
         prepared: the groups.

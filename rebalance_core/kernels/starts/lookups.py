@@ -23,7 +23,7 @@ from rebalance_core.protocol.commits import (
 
 
 def may_lose(prepared: PreparedGroups, group: Ints, broker: Ints, sent_ms: Ints) -> Bools:
-    """Return `replay.outages.Outages.may_lose` of many commits."""
+    """Return `replay.outages.Outages.may_lose` for many commits."""
     events = prepared.encoded.events
     down = events.type == type_code(BROKER_DOWN)
     turns = np.flatnonzero(down | (events.type == type_code(BROKER_UP)))
@@ -38,7 +38,9 @@ def may_lose(prepared: PreparedGroups, group: Ints, broker: Ints, sent_ms: Ints)
 
 
 def _places(prepared: PreparedGroups, group: Ints, topic: Ints, broker: Ints) -> Ints:
-    """Return a number for each cluster, topic and broker, whichever of its groups is given."""
+    """Return a number for each cluster, topic and broker, regardless of which of its groups is
+    given.
+    """
     names = prepared.encoded.names
     cluster = np.asarray(names.clusters.dictionary_encode().indices).astype(np.int64)[group]
     # a broker of -1 is missing
@@ -48,7 +50,8 @@ def _places(prepared: PreparedGroups, group: Ints, topic: Ints, broker: Ints) ->
 def _seen_alike(prepared: PreparedGroups, deletions: Deletions) -> Ints:
     """Return, for each topic broker, the first one to which the same observations apply.
 
-    Where the topic was deleted, a group has its own: what it saw of that is among them.
+    If the topic was deleted, a group has its own observations, which include the deletions that it
+    saw.
     """
     brokers = prepared.grid.brokers
     own = np.full(len(brokers.group), segments.NONE, np.int64)
@@ -62,10 +65,10 @@ def _seen_alike(prepared: PreparedGroups, deletions: Deletions) -> Ints:
 
 
 def _of_brokers(prepared: PreparedGroups, topic_broker: Ints, rows: Observations) -> Observations:
-    """Return shared observations as those of some topic brokers, in their order."""
+    """Return shared observations as those of the given topic brokers, in their order."""
     brokers = prepared.grid.brokers
     place = _places(prepared, rows.group, rows.topic, rows.broker)
-    order = np.argsort(place, kind="stable")  # of a place by queue and moment, as they are
+    order = np.argsort(place, kind="stable")  # within a place, rows keep their order
     group = brokers.group[topic_broker]
     wanted = _places(prepared, group, brokers.topic[topic_broker], brokers.broker[topic_broker])
     asker, row = segments.matching(place[order], wanted)
@@ -84,7 +87,7 @@ def _of_brokers(prepared: PreparedGroups, topic_broker: Ints, rows: Observations
 class SeenOffsets:
     """Observations of each queue, oldest first; a deletion is an observation of an empty queue.
 
-    Groups of a cluster with equal observations share one copy of them.
+    Groups in a cluster with equal observations share one copy of them.
 
     Args:
         prepared: the groups.
@@ -114,26 +117,26 @@ class SeenOffsets:
         self._never_zeros = segments.pointers(rows.never_zero[self._order])
 
     def any(self, queue: Ints) -> Bools:
-        """Return True where the queue was ever observed."""
+        """Return whether the queue was ever observed."""
         return self._end[queue] > self._first[queue]
 
     def newest(self, queue: Ints, at_ms: Ints) -> Ints:
-        """Return the newest row not later than a moment, or `NONE`."""
+        """Return the newest row up to a given moment, or `NONE`."""
         position = self._after(queue, at_ms) - 1
         return self._rows(position, position >= self._first[queue])
 
     def emptied_ms(self, queue: Ints, at_ms: Ints) -> Ints:
-        """Return the last deletion not later than a moment, or `NONE`."""
+        """Return the last deletion up to a given moment, or `NONE`."""
         return self._deletions.last(self._topic_broker[queue], at_ms)
 
     def forgotten_ms(self, queue: Ints, at_ms: Ints) -> Ints:
-        """Return the last deletion not later than a moment that removed the commits, or `NONE`."""
+        """Return the last deletion up to a given moment that removed the commits, or `NONE`."""
         return self._forgetting.last(self._topic_broker[queue], at_ms)
 
     def first_from(self, queue: Ints, at_ms: Ints, asked_ms: Ints) -> Ints:
-        """Return the oldest row not earlier than a moment, or `NONE`.
+        """Return the oldest row at or after a given moment, or `NONE`.
 
-        `NONE`, too, where the queue is deleted before that row.
+        Also return `NONE` if the queue is deleted before that row.
         """
         position = self._from(queue, at_ms)
         row = self._rows(position, position < self._end[queue])
@@ -141,7 +144,7 @@ class SeenOffsets:
         return np.where(same, row, segments.NONE)
 
     def last_before(self, queue: Ints, before_ms: Ints, by_ms: Ints) -> Ints:
-        """Return the newest row earlier than one moment and not later than another, or `NONE`.
+        """Return the newest row before one moment and no later than another, or `NONE`.
 
         The row describes the queue that exists at the second moment.
         """
@@ -154,8 +157,8 @@ class SeenOffsets:
         """Count rows in [from_ms, to_ms] plus the first row after them.
 
         Returns:
-            The number of rows, of rows in which the broker would answer 0, and of rows in which it
-            surely would not.
+            The number of rows, the number for which the broker would answer 0, and the number for
+            which it certainly would not.
         """
         row = self.first_from(queue, to_ms, from_ms)
         end_ms = np.where(row >= 0, pick(self.rows.at_ms, row), to_ms)
@@ -164,15 +167,15 @@ class SeenOffsets:
         return end - first, zeros[end] - zeros[first], never[end] - never[first]
 
     def max_by(self, queue: Ints, at_ms: Ints, asked_ms: Ints) -> Ints:
-        """Return an upper bound of the max offset at a moment, or `NONE` after the last
+        """Return an upper bound on the max offset at a given moment, or `NONE` after the last
         observation.
         """
         return pick(self.rows.max_offset, self.first_from(queue, at_ms, asked_ms))
 
     def most_by(self, queue: Ints, at_ms: Ints, asked_ms: Ints) -> Ints:
-        """Return the highest max offset observed by a moment, on the queue that exists at another.
+        """Return the highest max offset observed by one moment in the queue that exists at another.
 
-        Deletions separate the queues of a name. `NONE`: no such observation.
+        Deletions separate queues of the same name. Return `NONE` if there is no such observation.
         """
         born_ms = self.emptied_ms(queue, asked_ms)
         row = self.newest(queue, at_ms)
@@ -236,7 +239,7 @@ class SeenCommits:
         self._first, self._end = segments.equal_range(keys[commit], wanted)
         lost = may_lose(prepared, rows.group[commit], rows.broker[commit], self.at_ms)
         self.kept = (self.client < 0) | ~lost
-        """The broker received the commit, or was seen to have it."""
+        """Whether the broker received the commit or was observed to have it."""
         self._newest_kept = segments.last_true(self.kept, segments.first_of_run(queue))
         self._by_client = np.lexsort((np.arange(len(commit)), self.client, queue))
         self._client_keys = segments.pair(queue, self.client + 1)[self._by_client]
@@ -249,24 +252,24 @@ class SeenCommits:
         )
 
     def newest(self, queue: Ints, at_ms: Ints) -> Ints:
-        """Return the newest row not later than a moment, or `NONE`."""
+        """Return the newest row up to a given moment, or `NONE`."""
         row = self.after(queue, at_ms) - 1
         return np.where(row >= self._first[queue], row, segments.NONE)
 
     def after(self, queue: Ints, at_ms: Ints) -> Ints:
-        """Return the position of the queue's first row later than a moment."""
+        """Return the position of the queue's first row after a given moment."""
         return segments.bisect(self.at_ms, self._first[queue], self._end[queue], at_ms, right=True)
 
     def newest_of(self, queue: Ints, client: Ints, at_ms: Ints, *, kept: bool = False) -> Ints:
-        """Return the newest row of a client not later than a moment, or `NONE`.
+        """Return a client's newest row up to a given moment, or `NONE`.
 
-        With ``kept`` only rows count that no outage of the broker may have lost.
+        With ``kept``, only rows count that cannot have been lost in an outage of the broker.
         """
         first, end = self._of_client(queue, client)
         return self._newest_in(first, end, at_ms, kept=kept)
 
     def newest_of_broker(self, queue: Ints, at_ms: Ints) -> Ints:
-        """Return the newest row not later than a moment that names no client, or `NONE`."""
+        """Return the newest row up to a given moment that names no client, or `NONE`."""
         first, end = self._of_broker
         return self._newest_in(first[queue], end[queue], at_ms)
 
@@ -286,9 +289,9 @@ class SeenCommits:
         )
 
     def arrived(self, queue: Ints, at_ms: Ints) -> Ints:
-        """Return the newest row that has surely reached the broker by a moment, or `NONE`.
+        """Return the newest row that has certainly reached the broker by a given moment, or `NONE`.
 
-        A commit that a client reports may still be under way; a commit seen on the broker has
+        A commit reported by a client may still be in transit; a commit observed on the broker has
         arrived.
         """
         sent = pick(self._newest_kept, self.newest(queue, at_ms - COMMIT_TRANSIT_MS))
@@ -309,7 +312,7 @@ class SeenCommits:
         )
 
     def highest_of(self, queue: Ints, client: Ints, to_ms: Ints) -> Ints:
-        """Return the highest offset that the client committed by a moment, or `NONE`."""
+        """Return the highest offset that the client committed by a given moment, or `NONE`."""
         before_all = np.full(len(queue), segments.NONE, np.int64)
         asker, row = self.within_of(queue, client, before_all, to_ms)
         highest = before_all.copy()
@@ -319,7 +322,7 @@ class SeenCommits:
     def within_of(
         self, queue: Ints, client: Ints, after_ms: Ints, to_ms: Ints
     ) -> tuple[Ints, Ints]:
-        """Return (query index, row) of the client's rows in (after_ms, to_ms], oldest first."""
+        """Return (query index, row) for the client's rows in (after_ms, to_ms], oldest first."""
         first, end = self._of_client(queue, client)
         begin = segments.bisect(self._client_ms, first, end, after_ms, right=True)
         count = segments.bisect(self._client_ms, first, end, to_ms, right=True) - begin

@@ -39,23 +39,23 @@ class _Shared:
     """Queues that members begin to share, one value per row."""
 
     queue: Ints
-    """Index into the `Queues` of the shared topics."""
+    """The index into the `Queues` of the shared topics."""
     queue_id: Ints
     epoch: Ints
     earliest_ms: Ints
     latest_ms: Ints
     topic_cell: Ints
     readable_before: Bools
-    """Members of the group could read the queue in an earlier epoch, by pull or pop."""
+    """Whether members of the group could read the queue in an earlier epoch, by pull or pop."""
 
 
 def pop_start_rows(sharing: SharedLoads, owned: PreparedGroups, part: Part) -> pa.RecordBatch:
-    """Return a row per queue and epoch in which members begin to share it.
+    """Return one row per queue and epoch in which members begin to share it.
 
     Args:
         sharing: the topics that members share.
         owned: the same groups with the queues that members own.
-        part: Which of their queues.
+        part: The part of their queues to compute.
     """
     prepared = sharing.reach.answers.prepared
     queues = Holdings(prepared, part).queues
@@ -169,7 +169,7 @@ def _put_committed(
     offsets: SeenOffsets,
     starts: Starts,
 ) -> None:
-    """Set the rows of queues that have a commit, which owners and other pops may still move."""
+    """Set the rows of queues that have a commit, which owners and other pops may still advance."""
     rows = np.flatnonzero(stored >= 0)
     queue, stored = shared.queue[rows], stored[rows]
     arrived = commits.arrived(queue, shared.earliest_ms[rows])
@@ -189,7 +189,7 @@ def _put_committed(
 def _widen(
     shared: _Shared, switches: RoleSwitchArrays, offsets: SeenOffsets, starts: Starts
 ) -> None:
-    """Open the bounds of queues whose master was lost, or whose topic was deleted, until then."""
+    """Widen the bounds of queues whose master was lost, or whose topic was deleted, by then."""
     lost = switches.lost_by(shared.queue, shared.latest_ms)
     top = offsets.max_by(shared.queue, shared.latest_ms, shared.earliest_ms)
     starts.low[lost] = 0

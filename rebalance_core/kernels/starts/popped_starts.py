@@ -16,7 +16,7 @@ from rebalance_core.kernels.starts.starts import (
 
 
 def popped_since(prepared: PreparedGroups, queues: Queues, adds: OwnerChanges) -> Ints:
-    """Return when each add's topic was first shared; `NONE`: not since the queue's last owner.
+    """Return when each add's topic was first shared; `NONE` if not since the queue's last owner.
 
     Args:
         prepared: the groups.
@@ -33,7 +33,7 @@ def popped_since(prepared: PreparedGroups, queues: Queues, adds: OwnerChanges) -
     last = last_true(shared.cells, begins)[offset + adds.epoch]
     first_cell = np.full(len(grid.topics.group), NONE)
     cells = np.flatnonzero(shared.cells)[::-1]
-    first_cell[of[cells]] = cells  # assigning backwards leaves the first value
+    first_cell[of[cells]] = cells  # assigning in reverse order leaves the first value
     steps = np.flatnonzero(first_of_run(adds.queue, adds.epoch))
     step = np.searchsorted(steps, np.arange(len(adds.queue)), side="right") - 1
     before = steps[np.maximum(step - 1, 0)]
@@ -56,13 +56,13 @@ def put_popped(
 
     Args:
         starts: changed in place.
-        since_ms: `popped_since` of each row; `NONE`: not popped.
+        since_ms: `popped_since` for each row; `NONE`: not popped.
         mine: the rows.
         stored: the newest commit that the broker still knows, or `NONE`.
         forgotten_ms: when the broker last forgot its commits.
         commits: all commits.
         offsets: observations of the queues.
-        earliest_ms: `earliest_ms` of each row.
+        earliest_ms: `earliest_ms` for each row.
     """
     rows = np.flatnonzero(since_ms >= 0)
     queue, stored = mine.queue[rows], stored[rows]

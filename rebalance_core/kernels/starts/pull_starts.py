@@ -59,8 +59,8 @@ class PullStartArrays:
         self._retry = encoded.topic_is_retry[topics]
 
     def rows(self, piece: Piece, changes: OwnerChanges) -> pa.RecordBatch:
-        """Return a row per ADD of a piece that is not INITIAL, from the piece's changes; names are
-        coded.
+        """Return one row per ADD in a piece that is not INITIAL, from the piece's changes; names
+        are coded.
         """
         adds = changes.where(changes.is_add)
         mine = adds.where(adds.kind != INITIAL)
@@ -89,7 +89,7 @@ class PullStartArrays:
     def _put_first(
         self, mine: OwnerChanges, wanted: Bools, starts: Starts, *, asks_broker: bool
     ) -> None:
-        """Set the rows that no commit decides."""
+        """Set the rows that are not determined by a commit."""
         rows = np.flatnonzero(wanted)
         some, retry = mine.where(rows), self._retry[mine.queue[rows]]
         answers = first_starts(self._prepared, self._offsets, some, retry, asks_broker=asks_broker)
@@ -178,7 +178,7 @@ class PullStartArrays:
         """Set the rows of a shared piece that are not determined by a group commit; return their
         mask.
 
-        Members that read everything have their own files.
+        Members that read everything have their own offset files.
         """
         roster, states = self._prepared.roster, self._prepared.membership.states
         model = states.message_model[roster.runs.state[roster.run[mine.entry]]]
@@ -205,7 +205,7 @@ class PullStartArrays:
         return own_row
 
     def _open_deleted(self, mine: OwnerChanges, starts: Starts) -> None:
-        """Set the answers for a topic that is deleted and recreated inside the window."""
+        """Set the answers for a topic that is deleted and recreated within the window."""
         earliest_ms = self._prepared.epochs.from_ms[mine.epoch]
         deleted = self._offsets.emptied_ms(mine.queue, mine.latest_ms) > earliest_ms
         deleted &= (starts.low >= 0) & np.isin(starts.rule, OF_THE_QUEUE)
@@ -260,7 +260,7 @@ class PullStartArrays:
 
 
 def _put_missing(piece: Piece, mine: OwnerChanges, starts: Starts) -> Bools:
-    """Set the rows of unreadable queues, which only CONFIG lists, and return them."""
+    """Set the rows of unreadable queues, which only CONFIG lists, and return those rows."""
     missing = ~piece.cells.readable[mine.cell]
     starts.fail(missing)
     return missing

@@ -1,4 +1,4 @@
-"""Losses and returns of masters that affect each queue.
+"""The losses and returns of masters that affect each queue.
 
 See `replay.role_switches.RoleSwitches`.
 """
@@ -24,13 +24,15 @@ _WITHOUT_END = [MASTER_MODES.index(mode) for mode in (REFUSED, SLAVE_READ)]
 
 @dataclass(frozen=True, slots=True)
 class Switched:
-    """Role switches of each row's queue that began before the end of its window."""
+    """The role switches of each row's queue that began before the end of its window."""
 
     count: Ints
     kept_ms: Ints
-    """The answering broker knows commits that had arrived by then; `NEVER`: there is no switch."""
+    """The time by which commits must have arrived for the answering broker to know them; `NEVER`:
+    there is no switch.
+    """
     settled_ms: Ints
-    """When all switches are over; `NEVER`: a switch lasts, `NONE`: there is none."""
+    """When all switches are over; `NEVER`: a switch is still in progress; `NONE`: there is none."""
 
     def __len__(self) -> int:
         return len(self.count)
@@ -57,7 +59,7 @@ class RoleSwitchArrays:
         key_index = segments.find(keys, segments.pair(brokers.group, np.maximum(brokers.broker, 0)))
         self._broker = np.where(brokers.broker >= 0, key_index, segments.NONE)[queues.topic_broker]
         first, end = outages.outages_of(*segments.halves(keys))
-        # a queue that no client can read, which only CONFIG lists, has none
+        # a queue that no client can read, because only CONFIG lists it, has none
         self._first_outage, self._last_outage = np.append(first, 0), np.append(end, 0)
         broker, self.began_ms, self.kept_ms, over_ms = _switches(keys, outages)
         first, end = segments.equal_range(broker, np.arange(len(keys)))
@@ -73,7 +75,7 @@ class RoleSwitchArrays:
         return self._first[self._broker[queue]]
 
     def until(self, queue: Ints, at_ms: Ints) -> Ints:
-        """Count each queue's switches that began not later than a moment."""
+        """Count each queue's switches that began by a given moment."""
         first = self.first(queue)
         end = self._end[self._broker[queue]]
         return segments.bisect(self.began_ms, first, end, at_ms, right=True) - first
@@ -85,9 +87,10 @@ class RoleSwitchArrays:
         return Switched(count, kept_ms, pick(self._all_over, last))
 
     def newest(self, commits: SeenCommits, queue: Ints, at_ms: Ints) -> Ints:
-        """Return the newest commit not later than a moment that the answering broker knows.
+        """Return the newest commit up to a given moment that the answering broker knows.
 
-        A master that has returned does not know commits that went to its slaves. `NONE`: no commit.
+        A master that has returned does not know commits that went to its slaves. Return `NONE` if
+        there is no commit.
         """
         row, outages = commits.newest(queue, at_ms), self._outages
         first, end = self._outages_of(queue)
@@ -105,7 +108,7 @@ class RoleSwitchArrays:
         return row
 
     def lost_by(self, queue: Ints, at_ms: Ints) -> Bools:
-        """Return whether the broker's own master was lost at or before a moment."""
+        """Return whether the broker's own master was lost at or before a given moment."""
         first, end = self._outages_of(queue)
         return segments.bisect(self._outages.down_ms, first, end, at_ms, right=True) > first
 

@@ -1,4 +1,4 @@
-"""Handovers of queues that several processes may hold: see `replay.stored_start.Past`."""
+"""Hand-overs of queues that several processes may hold: see `replay.stored_start.Past`."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def shared_handovers(
     drops: OwnerChanges,
     offsets: SeenOffsets,
 ) -> Holders:
-    """Return the handover of each add that is not INITIAL.
+    """Return the hand-over for each add that is not INITIAL.
 
     Args:
         prepared: the groups.
-        piece: who holds what.
+        piece: the holdings.
         adds: the piece's adds, by cell.
         drops: the piece's drops, by cell.
         offsets: observations of the queues.
@@ -58,12 +58,12 @@ def shared_past(
     drops: OwnerChanges,
     offsets: SeenOffsets,
 ) -> Holders:
-    """Return a handover without a new owner at each moment, from the holders before the cell.
+    """Return a hand-over without a new owner at each moment, from the holders before the cell.
 
     Args:
         prepared: the groups.
-        piece: who holds what.
-        queue: a value per handover, as the two that follow.
+        piece: the holdings.
+        queue: the queue of each hand-over; the next two arguments are also per hand-over.
         cell: the cell of the queue.
         at_ms: the moment.
         adds: the piece's adds, by cell.
@@ -109,7 +109,7 @@ def shared_past(
 
 
 def _holders(held: Periods, cell: Ints) -> tuple[Ints, Ints]:
-    """Return (row, client) of all that hold the queue in each row's cell, sorted."""
+    """Return (row, client) for all clients that hold the queue in each row's cell, sorted."""
     asked = segments.distinct(cell[cell >= 0])
     first = np.searchsorted(asked, held.begin)
     count = np.searchsorted(asked, held.end) - first
@@ -133,16 +133,16 @@ def chained_lows(
 ) -> Ints:
     """Return `replay.stored_start.Past.low` before each row: the lowest start of earlier holders.
 
-    Rows of a step of a queue share their past, and together bound later rows; where a holder stays,
-    so does its own lowest start.
+    Rows in the same step of a queue share their past and together bound later rows; if a holder
+    stays, so does its own lowest start.
 
     Args:
-        step: rows of a step have equal numbers; ascending.
+        step: the step of each row; equal within a step, and ascending.
         queue: the queue of each row; ascending.
         low: as in `stored_starts.chain_lows`.
         sent_back: as in `stored_starts.chain_lows`.
         chained: as in `stored_starts.chain_lows`.
-        stays: for each row, equal in a step: whether another client keeps the queue.
+        stays: for each row, whether another client keeps the queue; equal within a step.
 
     Returns:
         The lowest starts; `NONE` where unknown.

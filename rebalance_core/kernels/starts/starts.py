@@ -35,13 +35,13 @@ RULES = (
     PULL_ALWAYS_ZERO,
 ) = range(len(RULES))
 OF_THE_QUEUE = (STORED, BROKER_ZERO, MAX_OFFSET, RETRY_MAX, TIMESTAMP_SEARCH)
-"""Rules whose answer changes when the topic is deleted and recreated."""
+"""The rules whose answer changes when the topic is deleted and recreated."""
 OK, FAILED, UNKNOWN = range(len(START_STATUSES))  # codes, in the order of the words
 
 
 @dataclass(frozen=True, slots=True)
 class Starts:
-    """Starts, with a value per row; offsets are `NONE` where unknown. Changed in place."""
+    """Starts, with one value per row; offsets are `NONE` where unknown. Changed in place."""
 
     rule: Ints
     offset: Ints
@@ -65,7 +65,7 @@ class Starts:
         high: Ints | int,
         status: int = OK,
     ) -> None:
-        """Set some rows; arrays have a value for every row."""
+        """Set the rows in the mask; arrays have one value for every row."""
         for name, value in zip(
             ("rule", "offset", "low", "high", "status"),
             (rule, offset, low, high, status),
@@ -74,11 +74,11 @@ class Starts:
             np.copyto(getattr(self, name), value, where=mask)
 
     def take(self, rows: Ints) -> Starts:
-        """Return some of the rows."""
+        """Return the selected rows."""
         return Starts(*(getattr(self, field.name)[rows] for field in fields(self)))
 
     def zero(self, mask: Bools, rule: Ints | int) -> None:
-        """Set rows to a rule that gives 0 whatever was observed."""
+        """Set rows to a rule that gives 0 regardless of observations."""
         self.put(mask, rule, 0, 0, 0)
 
     def fail(self, mask: Bools) -> None:

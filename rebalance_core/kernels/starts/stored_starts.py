@@ -1,4 +1,4 @@
-"""Start offsets on queues that a member of the group held or committed before.
+"""Start offsets in queues that a member of the group held or committed before.
 
 `replay.stored_start` explains the bounds of a start.
 """
@@ -21,21 +21,21 @@ from rebalance_core.protocol.commits import (
 from rebalance_core.protocol.settling_windows import ROUTE_MS
 
 MANY = 1 << 20
-"""Holders per batch."""
+"""The number of holders per batch."""
 BIGGEST = np.iinfo(np.int64).max
-"""No offset is higher."""
+"""An upper bound that no offset exceeds."""
 
 
 class StoredStartArrays:
-    """`replay.stored_start.StoredStarts` of many rows.
+    """`replay.stored_start.StoredStarts` for many rows.
 
     Args:
         commits: all commits.
         offsets: observations of the queues.
         rows: the new owners.
-        inside: of these rows.
-        switches: of their masters.
-        switched: of these rows.
+        inside: the commits inside the windows of these rows.
+        switches: the switches of their masters.
+        switched: the combined switches of these rows.
     """
 
     def __init__(
@@ -53,19 +53,21 @@ class StoredStartArrays:
         self.stored = self._since(newest, rows.forgotten_ms)
         """The newest commit that the answering broker still knows, or `NONE`."""
         self.arrived = self._arrived(rows.earliest_ms, rows.forgotten_ms)
-        """The newest commit that the broker surely has."""
+        """The newest commit that the broker certainly has."""
         self.unsure = self._may_be_unknown(switched)
-        """No evidence shows that a commit had arrived and that no loss of a master took it."""
+        """Whether there is no evidence that a commit had arrived and survived all losses of
+        masters.
+        """
         self.switched = self._settle(switched)
-        """For each row, whether commits may still get lost, or come from clients other than the
+        """For each row, whether commits may still be lost, or come from clients other than the
         owner.
         """
 
     def starts(self, uncommitted: Starts) -> tuple[Starts, Bools]:
         """Return the starts, and which rows' lowest start still depends on the previous owner's.
 
-        `chain_lows` completes such a row's low, and its offset where that is `NONE`;
-        `switched_lows` also bounds the low of `switched` rows.
+        `chain_lows` completes such a row's low, and its offset if that is `NONE`; `switched_lows`
+        also bounds the low of `switched` rows.
 
         Args:
             uncommitted: where the members start if the broker knows no commit.
@@ -141,13 +143,17 @@ class StoredStartArrays:
         return least, most
 
     def _newest_sent(self, at_ms: Ints) -> Ints:
-        """Return the newest commit of a sole last holder that no broker outage may have lost."""
+        """Return the newest commit of a sole last holder that cannot have been lost in a broker
+        outage.
+        """
         rows = self._rows
         row = self._commits.newest_of(rows.queue, rows.last_client, at_ms, kept=True)
         return np.where(rows.first, segments.NONE, row)
 
     def _is_final(self, row: Ints) -> Bools:
-        """Return whether no client could still write when the commit arrived, by the event."""
+        """Return whether, by the time of the event, no client could still write when the commit
+        arrived.
+        """
         rows = self._rows
         at_ms, client = pick(self._commits.at_ms, row), pick(self._commits.client, row)
         kept = np.append(self._commits.kept, False)[row]
@@ -156,7 +162,7 @@ class StoredStartArrays:
         return (row >= 0) & ~rows.first & ~rows.held_until_now & np.where(client < 0, seen, sent)
 
     def base(self) -> Ints:
-        """Return the newest commit after which no client wrote less, or `NONE`."""
+        """Return the newest commit after which no client wrote a lower one, or `NONE`."""
         rows, arrived = self._rows, self.arrived
         alone_ms = np.maximum(rows.forgotten_ms, rows.alone_ms + COMMIT_TRANSIT_MS - 1)
         sent_ms = rows.earliest_ms - COMMIT_TRANSIT_MS
@@ -169,7 +175,9 @@ class StoredStartArrays:
         return np.where(rows.first | self._is_final(arrived), arrived, alone)
 
     def _handed_over(self) -> Ints:
-        """Return the offset that the last holder is seen to persist on its way out, or `NONE`."""
+        """Return the offset that the last holder was observed to persist on its way out, or
+        `NONE`.
+        """
         inside = self._inside
         handed = np.full(len(self._rows.queue), segments.NONE, np.int64)
         handed[inside.row[inside.handing]] = inside.offset[inside.handing]
@@ -185,13 +193,15 @@ class StoredStartArrays:
         end_ms = np.where(shared | back | rows.first, rows.latest_ms, end_ms)
         top = self._offsets.max_by(rows.queue, end_ms, rows.earliest_ms)
         if self.switched.any():
-            # a slave may know a commit of messages that it does not have yet
+            # a slave may know a commit for messages that it does not have yet
             seen = self._offsets.most_by(rows.queue, rows.latest_ms, rows.earliest_ms)
             most = np.where(self.switched, np.maximum(most, seen), most)
         return np.where(top >= 0, np.maximum(top, most), segments.NONE)
 
     def _may_be_old(self, base: Ints) -> Bools:
-        """Return whether the broker may answer with a commit on a deleted queue of the name."""
+        """Return whether the broker may answer with a commit on a deleted queue of the same
+        name.
+        """
         rows, born_ms = self._rows, self._rows.emptied_ms
         kept = rows.forgotten_ms < born_ms
         recent = rows.earliest_ms <= born_ms + ROUTE_MS + COMMIT_TRANSIT_MS
@@ -215,15 +225,16 @@ def chain_lows(low: Ints, sent_back: Ints, queue: Ints, chained: Bools) -> Ints:
     """Return the previous owner's lowest start, with its first pull corrected, for each chained
     row.
 
-    Chained rows of a queue follow each other: the possible starts of an owner bound the next
-    owner's.
+    Chained rows of a queue follow one another: the possible starts of one owner bound those of the
+    next.
 
     Args:
-        low: the lowest start of each row; of a chained row without its past (`BIGGEST`: nothing
+        low: the lowest start of each row; for a chained row, without its past (`BIGGEST`: nothing
             else bounds it); `NONE`: unknown.
-        sent_back: where the row's owner is redirected if its start is illegal; `BIGGEST`: nowhere.
+        sent_back: the offset to which the row's owner is redirected if its start is illegal;
+            `BIGGEST`: none.
         queue: the queue of each row; rows are sorted by queue and moment.
-        chained: rows whose lowest start depends on the previous owner's.
+        chained: the rows whose lowest start depends on the previous owner's.
 
     Returns:
         `NONE` for rows that are not chained, and where the previous owner's start is unknown.

@@ -1,7 +1,7 @@
-"""The lowest starts of queues whose commits the loss of a master may have taken.
+"""The lowest starts in queues whose commits may have been lost with a master.
 
 The master's possible commits at each loss bound every start until it settles, and may depend on
-where the owner of that time started: see `replay.stored_start.StoredStarts.follow_masters`.
+where the owner at that time started: see `replay.stored_start.StoredStarts.follow_masters`.
 """
 
 from dataclasses import dataclass
@@ -23,15 +23,15 @@ from rebalance_core.kernels.starts.stored_starts import BIGGEST, StoredStartArra
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Every queue and epoch in which a client takes or releases the queue; sorted by both."""
+    """Every queue and epoch in which a client takes or releases the queue, sorted by both."""
 
     queue: Ints
     epoch: Ints
     cell: Ints
     count: Ints
-    """Role switches of the queue that are known up to this step."""
+    """The number of the queue's role switches that are known up to this step."""
     new: Ints
-    """How many of them become known at this step."""
+    """The number of these that become known at this step."""
 
     def count_at(self, queue: Ints, epoch: Ints) -> Ints:
         """Return the number of steps at each queue and epoch."""
@@ -43,7 +43,7 @@ class Steps:
 
 
 def find_steps(changes: OwnerChanges, switches: RoleSwitchArrays) -> Steps:
-    """Return the steps of a piece's changes; none where no master was ever lost."""
+    """Return the steps in a piece's changes, or none if no master was ever lost."""
     if not switches:
         changes = changes.where(np.zeros(0, np.int64))
     order = np.argsort(segments.pair(changes.queue, changes.epoch), kind="stable")
@@ -58,14 +58,14 @@ def find_steps(changes: OwnerChanges, switches: RoleSwitchArrays) -> Steps:
 
 @dataclass(frozen=True, slots=True)
 class SwitchedLows:
-    """Lowest offsets that any client can have committed, or kept, over the switches before an
+    """The lowest offsets that any client can have committed, or kept, over the switches before an
     add.
     """
 
     lowest: Ints
     """The bound if known; `BIGGEST`: unknown."""
     asks: Bools
-    """From this row on, the previous owner's possible start is a bound, too."""
+    """Whether, from this row on, the previous owner's possible start is also a bound."""
 
     def chained(
         self,
@@ -79,15 +79,15 @@ class SwitchedLows:
         """Return the lowest start of each row's previous holders (`NONE`: unknown) and the row's
         own.
 
-        Rows of a step of a queue share their past, and together bound later rows.
+        Rows in the same step of a queue share their past and together bound later rows.
 
         Args:
             mine: the rows.
             low: as in `stored_starts.chain_lows`.
             sent_back: as in `stored_starts.chain_lows`.
             chained: as in `stored_starts.chain_lows`.
-            switched: rows that these switches bound.
-            stays: for each row, equal in a step: whether another client keeps the queue.
+            switched: the rows that these switches bound.
+            stays: for each row, whether another client keeps the queue; equal within a step.
         """
         least, begins = low.copy(), np.flatnonzero(segments.first_of_run(mine.queue, mine.epoch))
         count = np.diff(np.append(begins, len(low)))
@@ -134,7 +134,7 @@ def switched_lows(
 
     Args:
         prepared: the groups.
-        piece: who holds what.
+        piece: the holdings.
         steps: the piece's steps.
         switches: the switches of the groups.
         adds: the piece's adds, by queue and cell, like the drops.
@@ -179,7 +179,7 @@ def _past(
     drops: OwnerChanges,
     offsets: SeenOffsets,
 ) -> Holders:
-    """Return a handover without a new owner at each moment, from the holders before the epoch."""
+    """Return a hand-over without a new owner at each moment, from the holders before the epoch."""
     before = np.searchsorted(segments.pair(adds.queue, adds.epoch), segments.pair(queue, epoch)) - 1
     held = (before >= 0) & (np.append(adds.queue, segments.NONE)[before] == queue)
     before = np.where(held, before, segments.NONE)
