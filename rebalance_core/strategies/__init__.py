@@ -1,8 +1,8 @@
 """RocketMQ's allocation strategies: one literal port per file, created by name or from a string.
 
-Begin with `spi`, then `averagely`; `registry` lists the names, `texts` reads the texts,
-`group_allocation` allocates for a whole group. All that depends on a strategy is in its file. May
-import `model` and `contracts`; numpy only for the types of `vectorised`.
+Begin with `spi`, then `averagely`; `registry` lists the names, `texts` parses strategy texts, and
+`group_allocation` allocates for a whole group. Everything that depends on a strategy is in its
+file. May import `model` and `contracts`; numpy only for the types of `vectorised`.
 """
 
 from rebalance_core.strategies.group_allocation import allocate_group

@@ -1,4 +1,4 @@
-"""AVG: contiguous slices, the surplus to the first clients."""
+"""AVG: contiguous slices, with the surplus going to the first clients."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def average_slice(index: int, queues: int, members: int) -> slice:
 def average_index(place: Number, queues: Number, members: Number) -> Number:
     """Return the index in cidAll whose `average_slice` holds the queue at ``place``.
 
-    It is the greater of the results for slices of only the longer or only the shorter kind.
+    It is the greater of the results for slices of only the longer and only the shorter kind.
 
     >>> [average_index(place, 8, 3) for place in range(8)]
     [0, 0, 0, 1, 1, 1, 2, 2]
@@ -57,7 +57,7 @@ AVERAGE = PlaceRule(average_index, average_size)
 
 
 def served(queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> Iterable[tuple[str, int]]:
-    """Return the first place of each client id that may get a queue; further ids get none."""
+    """Return the first place of each client id that may get a queue; other ids get none."""
     first: dict[str, int] = {}
     for index, client_id in enumerate(client_ids[: len(queues)]):
         first.setdefault(client_id, index)
@@ -111,7 +111,7 @@ class Averagely(AllocationStrategy):
         return ByPlace(AVERAGE)
 
     def formula(self, asked: Question) -> Formula:
-        """Return the steps of upstream's code, by its names."""
+        """Return the steps of upstream's code, using its names."""
         size, members = len(asked.queues), len(asked.client_ids)
         mod, place = size % members, asked.queues.index(asked.queue)
         entry = average_index(place, size, members)

@@ -53,7 +53,9 @@ class AveragelyByCircle(AllocationStrategy):
     def allocate(
         self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
-        """Return every members-th queue from the first position of ``client_id`` on."""
+        """Return every n-th queue for n members, starting at the first position of
+        ``client_id``.
+        """
         if not is_member(client_id, queues, client_ids):
             return []
         return list(queues[client_ids.index(client_id) :: len(client_ids)])

@@ -20,12 +20,12 @@ from rebalance_core.strategies.vectorised import Listed
 
 @dataclass(frozen=True)
 class Config(AllocationStrategy):
-    """``AllocateMessageQueueByConfig``: the list verbatim, for all members. rocketmq.md §2.4.
+    """``AllocateMessageQueueByConfig``: the verbatim list, for all members. rocketmq.md §2.4.
 
     No argument is checked and the list is not intersected with the existing queues.
 
     Attributes:
-        queues: The list; None is upstream's unset list, which it returns as null.
+        queues: The list; None means upstream's unset list, which it returns as null.
     """
 
     NAME = "CONFIG"
@@ -36,7 +36,7 @@ class Config(AllocationStrategy):
 
     @classmethod
     def make(cls, params: Params, version: Version) -> "Config":
-        """Return the strategy of a list."""
+        """Return the strategy for a list."""
         return cls(params.get("config"))
 
     @property
@@ -52,16 +52,16 @@ class Config(AllocationStrategy):
     def allocate(
         self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
-        """Return the configured list for any arguments, empty where upstream returns null."""
+        """Return the configured list for any arguments; empty where upstream returns null."""
         return list(self.queues or ())
 
     def vectorised(self) -> Listed | None:
-        """Return the list; None where a queue id in it is negative."""
+        """Return the list, or None if it contains a negative queue id."""
         listed = self.queues or ()
         return None if any(queue.queue_id < 0 for queue in listed) else Listed(listed)
 
     def formula(self, asked: Question) -> Formula:
-        """Return where the list has the queue."""
+        """Return the queue's position in the list."""
         listed = self.queues or ()
         if asked.queue not in listed:
             return Formula(str(self), (f"not among the {len(listed)} queues of the list",))

@@ -32,13 +32,14 @@ from rebalance_core.strategies.vectorised import OnRing
 
 DEFAULT_VIRTUAL_NODES = 10  # AllocateMessageQueueConsistentHash()
 MOST_VIRTUAL_NODES = 100_000
-"""RocketMQ has no limit. A ring costs members x nodes MD5s and as much memory."""
+"""RocketMQ has no limit. A ring costs members x nodes MD5s, and memory in proportion."""
 UTF_8 = "UTF-8"
-# Where Java 17's GBK differs from Python's outside the private use area; U+2295 becomes "?" there.
+# The differences between Java 17's GBK and Python's outside the private use area; in Java, U+2295
+# becomes "?".
 _JAVA_GBK = {"\u20ac": b"\xa2\xe3", "\u2641": b"\xa8\x92", "\u2295": b"?"}
 
 Hashing = str | CustomHash
-"""A user's function, or the charset in which the default function reads its key."""
+"""A user's function, or the charset in which the default function encodes its key."""
 
 
 def check_charset(charset: str) -> None:
@@ -56,7 +57,7 @@ def java_bytes(text: str, charset: str) -> bytes:
     """Return ``text.getBytes(charset)``, which 4.9 hashes: unmappable characters become ``?``.
 
     Equal to Java 17 for every character of UTF-8, US-ASCII, ISO-8859-1 and windows-1252, and for
-    GBK outside the private use area. UTF-16 surrogates without a partner become ``?``, too.
+    GBK outside the private use area. Unpaired UTF-16 surrogates also become ``?``.
     """
     if codecs.lookup(charset).name == "gbk" and not _JAVA_GBK.keys().isdisjoint(text):
         return b"".join(_JAVA_GBK.get(c) or c.encode(charset, "replace") for c in text)
@@ -82,10 +83,10 @@ def ring_point(key: str, hashing: Hashing) -> int:
     return int.from_bytes(digest[:4], "big")
 
 
-# Most ids of a group stay from one change to the next.
+# Most of a group's ids remain from one change to the next.
 @lru_cache(maxsize=4_096)
 def _node_points(client_id: str, first: int, count: int, hashing: Hashing) -> tuple[int, ...]:
-    """Return the points of an id's nodes with these numbers."""
+    """Return the points of the id's nodes with these numbers."""
     numbers = range(first, first + count)
     if hashing != UTF_8:
         return tuple([ring_point(f"{client_id}-{number}", hashing) for number in numbers])
@@ -98,7 +99,7 @@ Ring = tuple[tuple[int, ...], tuple[str, ...]]
 """Sorted points, and the owner of each."""
 RingKey = tuple[tuple[str, ...], int, Hashing]
 MOST_POINTS = 1_000_000
-"""Points of all rings that are kept: some 20 MB."""
+"""The maximum number of points in all cached rings: about 20 MB."""
 
 
 class _Rings:
@@ -114,7 +115,7 @@ class _Rings:
         self._points = 0
 
     def ring(self, key: RingKey) -> Ring:
-        """Return the ring of a key, made at the first call."""
+        """Return the ring for a key, which is built at the first call."""
         known = self._of.get(key)
         if known is None:
             known = _made_ring(*key)
@@ -129,14 +130,14 @@ class _Rings:
 RINGS = _Rings()
 
 
-# A ring costs members x virtual nodes MD5s. Every member of a group asks for the same ring, and so
-# do all topics and futures in which the same members are listed.
+# A ring costs members x virtual nodes MD5s. Every member of a group requests the same ring, as do
+# all topics and futures with the same member list.
 def build_ring(client_ids: tuple[str, ...], virtual_nodes: int, hashing: Hashing) -> Ring:
-    """Return the ring's sorted points and their owners (``ConsistentHashRouter.addNode`` of each
+    """Return the ring's sorted points and their owners (``ConsistentHashRouter.addNode`` for each
     id).
 
-    A repeated id numbers its further nodes after those that it owns at that moment; on a collision
-    the later node wins.
+    A repeated id numbers its additional nodes after those that it owns at that moment; on a
+    collision, the later node wins.
     """
     return RINGS.ring((client_ids, virtual_nodes, hashing))
 
@@ -160,20 +161,20 @@ def _queue_points(queues: tuple[MessageQueue, ...], hashing: Hashing) -> tuple[i
 
 
 CHEAP_RING = 8
-"""A ring costs that much more for each of its points than a member costs for each queue, in which
-it is compared with the other members' nearest nodes.
+"""The ratio of a ring's cost per point to a member's cost per queue if the members' nearest nodes
+are compared instead.
 """
 _CYCLE = 1 << 64
-"""More than the distance between any two points, also those of a user's function."""
+"""More than the distance between any two points, even with a user's function."""
 
 
-# A member's distances do not change when others join and leave, and a group's topics have few
+# A member's distances do not change when others join or leave, and a group's topics have few
 # queues.
 @lru_cache(maxsize=4_096)
 def _distances(
     client_id: str, virtual_nodes: int, hashing: Hashing, queues: tuple[MessageQueue, ...]
 ) -> tuple[int, ...]:
-    """Return how far each queue's point lies before the id's next node, around the ring."""
+    """Return the distance around the ring from each queue's point to the id's next node."""
     nodes = sorted(_node_points(client_id, 0, virtual_nodes, hashing))
     return tuple(
         [
@@ -190,14 +191,16 @@ def _owners(
     virtual_nodes: int,
     hashing: Hashing,
 ) -> tuple[str, ...]:
-    """Return the owner of each queue: that of the first point not below its own, cyclically.
+    """Return the owner of each queue: the owner of the first point not below the queue's,
+    cyclically.
 
-    Empty if the ring is empty. For few queues the members' nearest nodes are compared, without the
-    ring; a repeated id needs it, as the numbers of its further nodes depend on the other points.
+    The result is empty if the ring is. For few queues, the members' nearest nodes are compared
+    without a ring, except if an id is repeated, since the numbers of its additional nodes depend on
+    the other points.
     """
     few = len(queues) <= CHEAP_RING * virtual_nodes
     if few and virtual_nodes and len(set(client_ids)) == len(client_ids):
-        # of coinciding points the later node wins
+        # of coinciding points, the later node wins
         backwards = client_ids[::-1]
         rows = [_distances(each, virtual_nodes, hashing, queues) for each in backwards]
         return tuple([backwards[column.index(min(column))] for column in zip(*rows, strict=True)])
@@ -219,17 +222,17 @@ def next_node(
     end: str,
     node: Callable[[str, int], str],
 ) -> Formula:
-    """Return the formula of a ring: the queue belongs to the node at ``index``, cyclically.
+    """Return the formula for a ring: the queue belongs to the node at ``index``, cyclically.
 
     Args:
         strategy: The strategy text.
         asked: The queue.
         ring: The points, sorted, and their owners.
-        index: Of a point.
+        index: The index of a point.
         place: The queue's own point.
         hashed: The hash function.
         end: Where the ring ends.
-        node: From an owner and one of its points to the name of that node.
+        node: Maps an owner and one of its points to the name of that node.
     """
     points, owners = ring
     if not points:
@@ -261,13 +264,13 @@ def _hash_function(key: str, value: Any) -> CustomHash | None:
 class ConsistentHash(AllocationStrategy):
     """``AllocateMessageQueueConsistentHash``. rocketmq.md §2.7.
 
-    A departing member moves only its own queues, a joining member takes only the queues it then
-    owns (collisions of ring points apart). All processes of a duplicated id share one set; no queue
-    is orphaned. Without virtual nodes all are.
+    Except for collisions of ring points, a departing member moves only its own queues, and a
+    joining member takes only the queues that it then owns. All processes with a duplicated id share
+    one set. No queue is orphaned, except that without virtual nodes all are.
 
     Attributes:
-        virtual_nodes: Ring points per listed id.
-        charset: The charset in which 4.9 hashes: its JVM's default. 5.x: always UTF-8.
+        virtual_nodes: The number of ring points per listed id.
+        charset: The charset in which 4.9 hashes, its JVM's default; 5.x always uses UTF-8.
         hash_function: ``customHashFunction``; None: the default function.
     """
 
@@ -333,12 +336,12 @@ class ConsistentHash(AllocationStrategy):
         return shares
 
     def vectorised(self) -> OnRing | None:
-        """Return the ring; None for a user's hash function, which may throw."""
+        """Return the ring, or None for a user's hash function, which may throw."""
         return OnRing(self._process_points, self._point) if self.hash_function is None else None
 
     def _process_points(self, client_id: str, process: int) -> tuple[int, ...]:
-        """Return the points of an id's first process, or of a further process, whose nodes are
-        numbered on.
+        """Return the points of an id's first process, or of an additional one, whose nodes continue
+        the numbering.
         """
         first = process * self.virtual_nodes
         return _node_points(client_id, first, self.virtual_nodes, self.hashing)

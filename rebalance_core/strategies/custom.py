@@ -1,7 +1,7 @@
-"""Custom strategies, hash functions and room resolvers: Python objects by their names in files.
+"""Custom strategies, hash functions and room resolvers: Python objects, by their names in files.
 
-RocketMQ's clients accept a user's class for each of the three. Here an object replaces it:
-registered under a name, checked at registration, and called as a client calls it.
+RocketMQ's clients accept a user's class for each of the three. Here, an object takes its place,
+registered under a name, checked at registration, and called as a client would call it.
 """
 
 import inspect
@@ -23,7 +23,7 @@ STRATEGIES = "strategies"
 HASH_FUNCTIONS = "hash_functions"
 ROOM_RESOLVERS = "room_resolvers"
 PLUGIN_KINDS = (STRATEGIES, HASH_FUNCTIONS, ROOM_RESOLVERS)
-"""Kinds of plugins, named like the sections of a configuration that declare them."""
+"""The kinds of plugins, named after the configuration sections that declare them."""
 _METHODS: dict[str, dict[str, tuple[str, ...]]] = {
     STRATEGIES: {"allocate": ("client_id", "queues", "client_ids")},
     HASH_FUNCTIONS: {"__call__": ("key",)},
@@ -41,7 +41,7 @@ class Plugin:
 
     Attributes:
         kind: One of `PLUGIN_KINDS`.
-        name: Its first name.
+        name: The first name under which it was registered.
         made: The object.
     """
 
@@ -50,11 +50,11 @@ class Plugin:
     made: Any
 
     def ask(self, call: Callable[..., Any], *arguments: Any) -> Any:
-        """Return what the user's code returns.
+        """Return the result of the user's code.
 
         Raises:
             AllocationError: The user's code raises an exception.
-            UsageError: It tries to end the process (`SystemExit`), which would end a client.
+            UsageError: It tries to exit the process (`SystemExit`), which would end a client.
         """
         try:
             return call(*arguments)
@@ -76,7 +76,7 @@ _PLUGINS: dict[tuple[str, str], Plugin] = {}
 
 
 def find(kind: str, name: str) -> Plugin | None:
-    """Return the plugin of a name."""
+    """Return the plugin with a name."""
     return _PLUGINS.get((kind, name))
 
 
@@ -91,12 +91,12 @@ def known(kind: str) -> tuple[str, ...]:
 
 
 def plugins() -> dict[tuple[str, str], Plugin]:
-    """Return all plugins by kind and name, to be installed where a part of the work is done."""
+    """Return all plugins by kind and name, to be installed in the processes that do the work."""
     return dict(_PLUGINS)
 
 
 def install(loaded: dict[tuple[str, str], Plugin]) -> None:
-    """Install exactly these plugins (`plugins`), as in the process from which they come."""
+    """Install exactly these plugins (`plugins`), as in the process that they come from."""
     _PLUGINS.clear()
     _PLUGINS.update(loaded)
 
@@ -105,7 +105,7 @@ def plugin_of(kind: str, name_or_object: Any) -> Plugin:
     """Return the plugin for a name or for an object, which receives a name.
 
     Raises:
-        UsageError: The name is unknown, or as in `keep`.
+        UsageError: The name is unknown, or in the cases listed for `keep`.
     """
     if not isinstance(name_or_object, str):
         return keep(kind, name_of(name_or_object), name_or_object)
@@ -122,13 +122,14 @@ def keep(kind: str, name: str, source: Any, allowed: Collection[str] | None = No
     Args:
         kind: One of `PLUGIN_KINDS`.
         name: Its name in files and texts.
-        source: The object, a class that is called without arguments, or ``module:attribute``.
-        allowed: Packages that ``module:attribute`` may come from; see `plugin_modules.find_object`.
+        source: The object, a class to be called without arguments, or ``module:attribute``.
+        allowed: The packages that ``module:attribute`` may come from; see
+            `plugin_modules.find_object`.
 
     Raises:
-        UsageError: The name is not valid in strategy text; the object may not be imported, cannot
-            be imported or made, lacks a method, returns another type, or gives different answers to
-            the same call.
+        UsageError: The name is not valid in strategy texts; or the object may not be imported,
+            cannot be imported or created, lacks a method, returns another type, or gives different
+            answers to the same call.
     """
     if not name or not _NOT_IN_NAMES.isdisjoint(name):
         raise UsageError(f"{kind}: {name!r} is not a valid name; use a word without ( ) , = | %")
@@ -146,7 +147,7 @@ def keep(kind: str, name: str, source: Any, allowed: Collection[str] | None = No
 
 
 def name_of(made: Any) -> str:
-    """Return the default name of an object: its ``name``, or otherwise its class name."""
+    """Return the default name of an object: its ``name`` or, failing that, its class name."""
     given_name = getattr(made, "name", None)
     if isinstance(given_name, str) and given_name:
         return given_name
@@ -155,7 +156,7 @@ def name_of(made: Any) -> str:
 
 
 _LOADED: dict[str, Any] = {}
-"""Objects by ``module:attribute``: a repeated name refers to the same object."""
+"""The objects by ``module:attribute``, so that a repeated name refers to the same object."""
 
 
 def _load(what: str, text: str, allowed: Collection[str] | None) -> Any:
@@ -204,7 +205,7 @@ _QUEUES = tuple(MessageQueue("T", broker, i) for broker in ("broker-a", "broker-
 
 
 def _two_answers(what: str, ask: Callable[[], Any], between: Callable[[], Any]) -> None:
-    """Raise `UsageError` if an answer changes or has a wrong type; exceptions are ignored."""
+    """Raise `UsageError` if an answer changes or has the wrong type; exceptions are ignored."""
     first = _answer_or_error(what, ask)
     _answer_or_error(what, between)
     if _answer_or_error(what, ask) != first:
@@ -258,9 +259,9 @@ _PROBES: dict[str, Callable[[str, Plugin], None]] = {
 class CustomStrategy(AllocationStrategy):
     """A user's ``AllocateMessageQueueStrategy``, called like a subclass of RocketMQ's base class.
 
-    The base class's checks of the arguments come first. Exceptions of the object are upstream's;
-    unknown queues in its answer count as upstream counts them. It is called twice, so that a random
-    answer raises, too.
+    The base class's checks of the arguments come first. Exceptions raised by the object count as
+    upstream's; unknown queues in its answer are treated as upstream treats them. It is called
+    twice, so that a random answer also raises an error.
     """
 
     plugin: Plugin
@@ -287,7 +288,7 @@ class CustomStrategy(AllocationStrategy):
     def allocate_all(
         self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> dict[str, list[MessageQueue]]:
-        """Return `allocate` of every distinct member."""
+        """Return `allocate` for every distinct member."""
         check_every_member(queues, client_ids)
         lists = tuple(queues), tuple(client_ids)
         answers = _answers(self.plugin, *lists)
@@ -334,7 +335,7 @@ class CustomStrategy(AllocationStrategy):
 def _answers(
     plugin: Plugin, queues: tuple[MessageQueue, ...], client_ids: tuple[str, ...]
 ) -> dict[str, list[MessageQueue] | AllocationError]:
-    """Return the answers that are already known, by client."""
+    """Return the answers that are already cached, by client."""
     return {}
 
 
@@ -374,7 +375,7 @@ class CustomHash:
         """Return the hash of a key.
 
         Raises:
-            AllocationError: The function raises, or returns no Java long.
+            AllocationError: The function raises, or returns something other than a Java long.
         """
         value = self.plugin.ask(self.plugin.made, key)
         if not isinstance(value, int) or isinstance(value, bool) or value not in LONG:
@@ -387,7 +388,7 @@ class CustomHash:
 
 
 def asked_room(plugin: Plugin, method: str, place: MessageQueue | str) -> str | None:
-    """Return the room by a resolver's method, or None without a room.
+    """Return the room given by a resolver's method, or None if there is no room.
 
     Raises:
         AllocationError: The method raises or returns another type.

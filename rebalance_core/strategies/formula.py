@@ -8,14 +8,14 @@ from rebalance_core.model.queue import MessageQueue
 
 
 class Question(NamedTuple):
-    """The question of which client gets a queue.
+    """The question which client gets a queue.
 
     Attributes:
         queue: The queue.
-        queues: mqAll, with the queue in it unless the strategy is CONFIG.
+        queues: mqAll, which includes the queue unless the strategy is CONFIG.
         client_ids: cidAll, not empty.
         client_id: The client whose share to write out; None for the client at the entry that gets
-            it.
+            the queue.
     """
 
     queue: MessageQueue
@@ -41,8 +41,8 @@ class Question(NamedTuple):
 class Formula:
     """A strategy's decision: ``entry`` is the index of cidAll that gets the queue, if any does.
 
-    ``owner`` is None where that index repeats an id, whose share AVG gives to no client, or where
-    the strategy leaves the queue out.
+    ``owner`` is None if that index repeats an id, whose share AVG gives to no client, or if the
+    strategy leaves out the queue.
     """
 
     strategy: str

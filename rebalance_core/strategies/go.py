@@ -1,6 +1,7 @@
 """Strategies of Go clients that differ from Java's (rocketmq-client-go 2.0.0 on).
 
-AVG, AVG_BY_CIRCLE and CONFIG are Java's. MACHINE_ROOM_NEARBY is a stub in Go that divides as AVG.
+AVG, AVG_BY_CIRCLE and CONFIG are the same as Java's. MACHINE_ROOM_NEARBY is a stub in Go that
+allocates like AVG.
 """
 
 from rebalance_core.strategies.averagely import Averagely
@@ -13,7 +14,7 @@ from rebalance_core.strategies.spi import AllocationStrategy
 
 
 def go_strategy(strategy: AllocationStrategy) -> AllocationStrategy:
-    """Return the strategy of a Go member in a group whose Java members divide by ``strategy``."""
+    """Return the strategy of a Go member in a group whose Java members use ``strategy``."""
     if isinstance(strategy, ConsistentHash):
         return GoConsistentHash(strategy.virtual_nodes)
     if isinstance(strategy, MachineRoom):

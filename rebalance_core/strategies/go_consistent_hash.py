@@ -1,7 +1,7 @@
 """GO_CONSISTENT_HASH: the ring of Go clients (rocketmq-client-go 2.0.0 on).
 
-Members of a group that use both Go's and Java's CONSISTENT_HASH leave queues without an owner and
-give others two: each counts on its own ring.
+If a group's members use both Go's and Java's CONSISTENT_HASH, some queues have no owner and others
+have two, because each uses its own ring.
 """
 
 from bisect import bisect_right
@@ -26,12 +26,12 @@ def go_ring_point(key: str) -> int:
     return crc32(key.encode("utf-8", "surrogatepass"))
 
 
-# Every member of a group asks for the same ring.
+# Every member of a group requests the same ring.
 @lru_cache(maxsize=16)
 def build_go_ring(
     client_ids: tuple[str, ...], virtual_nodes: int
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Return the ring's sorted points and their owners; the later id owns colliding points."""
+    """Return the ring's sorted points and their owners; colliding points belong to the later id."""
     ring = {
         go_ring_point(f"{number}{client_id}"): client_id
         for client_id in client_ids
@@ -43,13 +43,14 @@ def build_go_ring(
 
 @dataclass(frozen=True)
 class GoConsistentHash(AllocationStrategy):
-    """``AllocateByConsistentHash`` of rocketmq-client-go, over stathat/consistent 1.0.0.
+    """``AllocateByConsistentHash`` of rocketmq-client-go, based on stathat/consistent 1.0.0.
 
-    A queue belongs to the first point strictly above its own, cyclically. For an empty argument the
-    answer is an empty list, where Java throws. Cost: O(members x nodes).
+    A queue belongs to the first point strictly above its own, cyclically. For an empty argument,
+    the answer is an empty list, whereas Java throws. Cost: O(members x nodes).
 
     Attributes:
-        virtual_nodes: Ring points per id; Go's constructor has no default. None below 1.
+        virtual_nodes: The number of ring points per id, for which Go's constructor has no default;
+            below 1, there are none.
     """
 
     NAME = "GO_CONSISTENT_HASH"
@@ -92,11 +93,11 @@ class GoConsistentHash(AllocationStrategy):
         return [owners[place % len(owners)] for place in places] if points else ()
 
     def vectorised(self) -> OnRing:
-        """Return the ring; a point at the queue's own does not count."""
+        """Return the ring; a point equal to the queue's own does not count."""
         return OnRing(self._process_points, lambda queue: go_ring_point(str(queue)) + 1)
 
     def _process_points(self, client_id: str, process: int) -> tuple[int, ...]:
-        """Return the points of an id; further processes have those of the first."""
+        """Return the points of an id; additional processes share those of the first."""
         nodes = range(0 if process else self.virtual_nodes)
         return tuple(go_ring_point(f"{number}{client_id}") for number in nodes)
 

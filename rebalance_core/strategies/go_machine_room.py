@@ -1,4 +1,4 @@
-"""GO_MACHINE_ROOM: Go clients' MACHINE_ROOM (rocketmq-client-go 2.0.0 on), with its slip."""
+"""GO_MACHINE_ROOM: Go clients' MACHINE_ROOM (rocketmq-client-go 2.0.0 on), including its bug."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,12 +16,13 @@ from rebalance_core.strategies.spi import AllocationStrategy
 class GoMachineRoom(AllocationStrategy):
     """``AllocateByMachineRoom`` of rocketmq-client-go.
 
-    The size of a slice comes from the queues in the rooms, but the slice is cut out of all queues;
-    only the remainder's queue is taken from the rooms. So members read queues outside of the rooms,
-    and no client reads some inside. For an empty argument the answer is an empty list.
+    The size of a slice is derived from the queues in the rooms, but the slice is cut from all
+    queues; only the queue from the remainder is taken from the rooms. So members read queues
+    outside the rooms, and some queues inside them are not read by any client. For an empty
+    argument, the answer is an empty list.
 
     Attributes:
-        consumer_idcs: The rooms (a list: the queues of a repeated room count twice).
+        consumer_idcs: The rooms (as a list: the queues of a repeated room count twice).
     """
 
     NAME = "GO_MACHINE_ROOM"
@@ -36,7 +37,7 @@ class GoMachineRoom(AllocationStrategy):
 
     @classmethod
     def make(cls, params: Params, version: Version) -> "GoMachineRoom":
-        """Return the strategy; without a list it has an empty list."""
+        """Return the strategy; its list is empty by default."""
         return cls(params.get("consumer_idcs") or ())
 
     def in_rooms(self, queues: Sequence[MessageQueue]) -> list[MessageQueue]:
@@ -67,7 +68,7 @@ class GoMachineRoom(AllocationStrategy):
     def allocate_all(
         self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> dict[str, list[MessageQueue]]:
-        """Return `allocate` of every distinct member; the rooms are looked up once."""
+        """Return `allocate` for every distinct member; the rooms are looked up once."""
         in_rooms = self.in_rooms(queues)
         shares: dict[str, list[MessageQueue]] = {"": []} if "" in client_ids else {}
         for place, client_id in enumerate(client_ids):
@@ -93,7 +94,7 @@ class GoMachineRoom(AllocationStrategy):
         return share
 
     def formula(self, asked: Question) -> Formula:
-        """Return the length of slices, and the owner found by asking every member."""
+        """Return the length of slices, and the owner found by querying every member."""
         queue, queues, client_ids, _ = asked
         inside, members = len(self.in_rooms(queues)), len(client_ids)
         size, rest = divmod(inside, members)

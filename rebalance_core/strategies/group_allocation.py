@@ -1,4 +1,4 @@
-"""Allocation for a whole group: who owns which queue."""
+"""Allocation for a whole group: which client owns each queue."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -12,11 +12,11 @@ def allocate_group(
 ) -> dict[MessageQueue, tuple[str, ...]]:
     """Return the owners of every queue when all members use ``strategy`` and see the same group.
 
-    Sorts both arguments as the client does and asks once for every distinct member. Keys are the
-    queues in RocketMQ's order, followed, in the same order, by queues in the strategy's answers
-    that are not in ``queues`` (CONFIG may list missing queues and other topics). Owners are in
-    Java's order, each once, however many processes share its id; () is no owner. ``strategy`` is a
-    string, a result of `make_strategy`, or a custom object (`register_strategy`).
+    Sorts both arguments as the client does and calls the strategy once for every distinct member.
+    Keys are the queues in RocketMQ's order, followed, in the same order, by queues in the
+    strategy's answers that are not in ``queues`` (CONFIG may list missing queues and other topics).
+    Owners are in Java's order, each once, however many processes share its id; () means no owner.
+    ``strategy`` is a string, a result of `make_strategy`, or a custom object (`register_strategy`).
 
     Raises:
         AllocationError: A member's allocation throws upstream (if several do, the first one

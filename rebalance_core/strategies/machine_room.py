@@ -1,4 +1,4 @@
-"""MACHINE_ROOM: only the queues of the configured rooms, divided among all members."""
+"""MACHINE_ROOM: divides only the queues in the configured rooms, among all members."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rebalance_core.strategies.vectorised import ByPlace, PlaceRule
 if TYPE_CHECKING:
     from rebalance_core.strategies.vectorised import Number
 
-CHECKS_IN_BASE_CLASS = (4, 9, 4)  # before: a blank client id counts as empty
+CHECKS_IN_BASE_CLASS = (4, 9, 4)  # in earlier versions, a blank client id counts as empty
 
 
 def java_split(text: str, separator: str) -> list[str]:
@@ -33,15 +33,15 @@ def java_split(text: str, separator: str) -> list[str]:
     return [] if parts == [""] and text else parts
 
 
-# Every member of a group asks for the same filter; members may differ in their rooms.
+# Every member of a group requests the same filter, but members may differ in their rooms.
 @lru_cache(maxsize=8)
 def queues_in_rooms(
     queues: tuple[MessageQueue, ...], rooms: tuple[str, ...] | None
 ) -> tuple[MessageQueue, ...]:
-    """Return the queues on brokers named ``room@broker`` with a room of ``rooms``.
+    """Return the queues on brokers named ``room@broker`` whose room is in ``rooms``.
 
     Raises:
-        AllocationError: ``rooms`` is None (upstream's null) and some broker name has two parts.
+        AllocationError: ``rooms`` is None (upstream's null) and a broker name has two parts.
     """
     kept = []
     for queue in queues:
@@ -56,7 +56,8 @@ def queues_in_rooms(
 
 
 def tail_index(place: Number, queues: Number, members: Number) -> Number:
-    """Return the index in cidAll: slices of equal size, then the surplus at the tail in turn.
+    """Return the index in cidAll: slices of equal size, then the surplus at the tail, assigned in
+    turn.
 
     >>> [tail_index(place, 8, 3) for place in range(8)]
     [0, 0, 1, 1, 2, 2, 0, 1]
@@ -78,9 +79,9 @@ class MachineRoom(AllocationStrategy):
     owner. The members' own rooms do not matter. Cost: O(members + queues).
 
     Attributes:
-        consumer_idcs: The rooms (a set: repeats are dropped); None is upstream's unset set, which
-            fails as soon as a broker name has a room.
-        blank_is_empty: The client id is checked by isBlank (client up to 4.9.3).
+        consumer_idcs: The rooms (as a set: repeats are dropped); None means upstream's unset set,
+            which fails as soon as a broker name has a room.
+        blank_is_empty: Whether the client id is checked by isBlank (clients up to 4.9.3).
     """
 
     NAME = "MACHINE_ROOM"
@@ -96,14 +97,14 @@ class MachineRoom(AllocationStrategy):
 
     @classmethod
     def make(cls, params: Params, version: Version) -> MachineRoom:
-        """Return the strategy with the checks of the version."""
+        """Return the strategy with the version's checks."""
         rooms = params.get("consumer_idcs")
         return cls(rooms, blank_is_empty=version < CHECKS_IN_BASE_CLASS)
 
     def allocate(
         self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
-        """Return the slice of the queues in the rooms, and a queue of the remainder at its tail."""
+        """Return the slice of the queues in the rooms, followed by a queue from the remainder."""
         if not is_member(client_id, queues, client_ids, blank_is_empty=self.blank_is_empty):
             return []
         in_rooms = queues_in_rooms(tuple(queues), self.consumer_idcs)
@@ -138,7 +139,7 @@ class MachineRoom(AllocationStrategy):
         return shares
 
     def vectorised(self) -> ByPlace | None:
-        """Return the division by place, or None without rooms, where any broker with a room
+        """Return the division by place, or None without rooms, since any broker with a room then
         throws.
         """
         if self.consumer_idcs is None:
@@ -149,7 +150,7 @@ class MachineRoom(AllocationStrategy):
         return bool(queues_in_rooms((MessageQueue("", broker_name, 0),), self.consumer_idcs))
 
     def formula(self, asked: Question) -> Formula:
-        """Return the slice of the rooms' queues that holds the queue, or that it is outside the
+        """Return the slice of the rooms' queues that contains the queue, or that it is outside the
         rooms.
         """
         rooms = ", ".join(self.consumer_idcs or ()) or "none"

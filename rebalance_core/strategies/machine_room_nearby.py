@@ -1,4 +1,4 @@
-"""MACHINE_ROOM_NEARBY: a strategy inside each room; queues of rooms without members go to all."""
+"""MACHINE_ROOM_NEARBY: a strategy within each room; queues in rooms without members go to all."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ Prefixes = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class RoomResolver:
-    """The room of a name: that of its longest listed prefix, or otherwise the text before the
-    separator.
+    """Finds the room of a name: that of its longest listed prefix or, failing that, the text before
+    the separator.
 
-    Upstream leaves its ``MachineRoomResolver`` to the user; these two rules are those of the
-    strategy text.
+    Upstream leaves its ``MachineRoomResolver`` to the user; these two rules come from the strategy
+    text.
 
     Attributes:
         separator: The text before its first occurrence is the room.
@@ -94,7 +94,7 @@ class RoomResolver:
 
 @dataclass(frozen=True)
 class OwnRooms(RoomResolver):
-    """A user's ``MachineRoomResolver``; its methods raise `AllocationError` as it raises."""
+    """A user's ``MachineRoomResolver``, whose exceptions are raised as `AllocationError`."""
 
     plugin: Plugin = field(kw_only=True)
 
@@ -116,7 +116,7 @@ def _resolver(key: str, value: Any) -> OwnRooms | None:
 
 
 def rooms_of(params: Params) -> RoomResolver:
-    """Return the resolver that checked parameters of MACHINE_ROOM_NEARBY make.
+    """Return the resolver for checked parameters of MACHINE_ROOM_NEARBY.
 
     Raises:
         UsageError: The parameters combine a custom resolver with settings of the built-in resolver.
@@ -147,8 +147,8 @@ _T = TypeVar("_T", MessageQueue, str)
 def _by_room(
     items: Sequence[_T], room_of: Callable[[_T], str | None], kind: str
 ) -> dict[str, list[_T]]:
-    """Return the items of each room, rooms in TreeMap order; the first item without a room
-    raises.
+    """Return the items in each room, with rooms in TreeMap order; the first item without a room
+    raises an error.
     """
     rooms: dict[str, list[_T]] = {}
     for item in items:
@@ -161,7 +161,7 @@ def _by_room(
     return {room: rooms[room] for room in sorted(rooms, key=java_string_key)}
 
 
-# Every member of a group asks for the same allocation, sometimes for a few groups in turn.
+# Every member of a group requests the same allocation, sometimes for a few groups in turn.
 @lru_cache(maxsize=8)
 def _divide(
     rooms: RoomResolver, queues: tuple[MessageQueue, ...], client_ids: tuple[str, ...]
@@ -177,11 +177,11 @@ def _divide(
 class MachineRoomNearby(AllocationStrategy):
     """``AllocateMachineRoomNearby``. rocketmq.md §2.6.
 
-    Queues of a room with members are divided among these; each room without members is divided
-    among all. A single queue or member without a room fails the whole group.
+    Queues in a room with members are divided among these; those in a room without members are
+    divided among all. A single queue or member without a room fails the whole group.
 
     Attributes:
-        inner: Any strategy. A CONFIG without a list fails as upstream's null does.
+        inner: Any strategy. A CONFIG without a list fails, as upstream's null does.
         rooms: The rooms of clients and brokers.
     """
 
@@ -210,7 +210,9 @@ class MachineRoomNearby(AllocationStrategy):
     def allocate(
         self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
-        """Return the client's share of its own room, then those of the rooms without members."""
+        """Return the client's share of its own room, then its shares of the rooms without
+        members.
+        """
         if not is_member(client_id, queues, client_ids):
             return []
         queues_of, members_of = _divide(self.rooms, tuple(queues), tuple(client_ids))
@@ -226,7 +228,7 @@ class MachineRoomNearby(AllocationStrategy):
 
     @property
     def throws_for_all(self) -> bool:
-        """Whether only the rooms or the inner strategy throw; a user's resolver may behave
+        """Whether only the rooms or the inner strategy can throw; a user's resolver may behave
         differently.
         """
         return self.inner.throws_for_all and not isinstance(self.rooms, OwnRooms)
@@ -234,10 +236,10 @@ class MachineRoomNearby(AllocationStrategy):
     def allocate_all(
         self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> dict[str, list[MessageQueue]]:
-        """Return `allocate` of every distinct member: each room is divided once."""
+        """Return `allocate` for every distinct member; each room is divided once."""
         try:
             return self._of_rooms(queues, client_ids)
-        except AllocationError:  # of several errors, the loop raises that of the first asked
+        except AllocationError:  # the loop raises the error of the first member queried
             return super().allocate_all(queues, client_ids)
 
     def _of_rooms(
@@ -269,7 +271,7 @@ class MachineRoomNearby(AllocationStrategy):
     def vectorised(self) -> InRooms | None:
         """Return the rooms, if the inner strategy divides all queues by place.
 
-        A user's resolver may throw; the replay then has the group.
+        A user's resolver may throw, in which case the replay processes the group.
         """
         inner = self.inner.vectorised()
         if not isinstance(inner, ByPlace) or inner.divides or isinstance(self.rooms, OwnRooms):
@@ -280,7 +282,7 @@ class MachineRoomNearby(AllocationStrategy):
         return self.rooms.broker_room(MessageQueue("", broker_name, 0))
 
     def formula(self, asked: Question) -> Formula:
-        """Return who shares the queue's room, and how the inner strategy divides it."""
+        """Return which members share the queue's room, and how the inner strategy divides it."""
         queue, queues, client_ids, client_id = asked
         room = self.rooms.broker_room(queue)
         near = [q for q in queues if self.rooms.broker_room(q) == room]
@@ -297,7 +299,7 @@ class MachineRoomNearby(AllocationStrategy):
         )
         entry = inner.entry
         if entry is not None:
-            # Entries of an id are adjacent, so its k-th of the room is its k-th of all.
+            # An id's entries are adjacent, so its k-th entry in the room is its k-th overall.
             of_id = sharing[entry]
             entry += client_ids.index(of_id) - sharing.index(of_id)
         return Formula(
@@ -311,5 +313,5 @@ class MachineRoomNearby(AllocationStrategy):
     def settings(self) -> list[tuple[str, str]]:
         """Return the (key, escaped value) pairs of the strategy text."""
         if isinstance(self.inner, MachineRoomNearby):
-            return self.inner.settings()  # nested strategies share their rooms, see __post_init__
+            return self.inner.settings()  # nested strategies share their rooms; see __post_init__
         return self.inner.settings() + self.rooms.settings()

@@ -14,13 +14,13 @@ from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import MOST_DIGITS
 
 Params = Mapping[str, Any]
-"""Values of parameters by name."""
+"""The values of parameters, by name."""
 
 JAVA_INT_MIN, JAVA_INT_MAX = -(2**31), 2**31 - 1
 _SPECIAL = "%|,:()="
 _ESCAPED = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 _SECOND_QUEUE = re.compile(r"/-?[0-9]+\W")
-"""The id of a queue inside a broker's name, which means that the queues have a separator other
+"""A queue's id inside a broker name, which indicates that queues are separated by something other
 than ``|``.
 """
 
@@ -30,10 +30,10 @@ class Parameter:
     """A parameter of a strategy.
 
     Attributes:
-        checked: Converts its name and a value, as Python passes it, to the strategy's value.
-        read: Converts its key and its value in a strategy text to a value that `checked` accepts;
-            None: it never occurs in a text.
-        key: In texts; None: its name.
+        checked: Converts its name and a value passed in Python to the strategy's value.
+        read: Converts its key and value in a strategy text to a value that `checked` accepts; None:
+            it never occurs in a text.
+        key: The key in texts; None: the name.
     """
 
     checked: Callable[[str, Any], Any]
@@ -48,9 +48,9 @@ def unknown_name(
     listed: Sequence[str] | None = None,
     meant: str | None = None,
 ) -> UsageError:
-    """Return an error that lists the known names (or ``listed``) and the likely one, ``meant``.
+    """Return an error that lists the known names (or ``listed``) and the likeliest one, ``meant``.
 
-    By default that is the nearest of ``known``.
+    By default, that is the nearest of ``known``.
     """
     names = ", ".join(listed or valid) or "none"
     near = f"; did you mean {meant}?" if meant else did_you_mean(name, valid)
@@ -58,9 +58,9 @@ def unknown_name(
 
 
 def escape(text: str, also: str = "") -> str:
-    """Return ``text`` as written inside a value; ``also`` has further characters to escape.
+    """Return ``text`` as written inside a value; ``also`` contains additional characters to escape.
 
-    Spaces at the edges are escaped, too, because the parser trims around keys and values.
+    Leading and trailing spaces are also escaped, because the parser trims keys and values.
 
     >>> escape("[2001:db8::5]")
     '[2001%3Adb8%3A%3A5]'
@@ -74,9 +74,9 @@ def escape(text: str, also: str = "") -> str:
 
 
 def unescape(text: str) -> str:
-    """Undo `escape`; several %XX in a row are UTF-8.
+    """Undo `escape`; consecutive %XX escapes form UTF-8.
 
-    Raises `UsageError` for a ``%`` that starts no escape, and for bytes that are not UTF-8.
+    Raises `UsageError` for a ``%`` that does not start an escape, and for bytes that are not UTF-8.
 
     >>> unescape("%25RETRY%25group")
     '%RETRY%group'
@@ -129,7 +129,7 @@ def number_in_text(key: str, value: str) -> int:
 
 
 def _number(digits: str, what: str) -> int:
-    """Return the number of a decimal text with no more digits than a Java long.
+    """Return the number in a decimal text with no more digits than a Java long.
 
     Raises:
         UsageError: The message begins with ``what``.
@@ -165,7 +165,7 @@ def _items(value: str) -> list[str]:
 
 
 def prefixes(key: str, value: Any) -> tuple[tuple[str, str], ...]:
-    """Return a mapping from prefix to room, None being empty."""
+    """Return a mapping from prefix to room; None counts as empty."""
     if value is None:
         return ()
     if not isinstance(value, Mapping):
@@ -194,7 +194,9 @@ def prefixes_in_text(key: str, value: str) -> dict[str, str]:
 
 
 def optional_queues(key: str, value: Any) -> tuple[MessageQueue, ...] | None:
-    """Return a list of ``topic|broker|qid`` strings or `MessageQueue` as queues, or None."""
+    """Return a list of ``topic|broker|qid`` strings or `MessageQueue` objects as queues, or
+    None.
+    """
     if value is None:
         return None
     if isinstance(value, str) or not isinstance(value, Sequence):

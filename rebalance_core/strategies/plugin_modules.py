@@ -1,7 +1,7 @@
-"""Objects that settings name as ``module:attribute``: which may be imported, and from where.
+"""Objects that settings name as ``module:attribute``: which ones may be imported, and from where.
 
-Importing a module runs its code, and the objects are called with names from input files. So a
-caller allows packages by name; the standard library is never among them (``os:system`` is a hash
+Importing a module runs its code, and the objects are called with names from input files. A caller
+therefore allows packages by name; the standard library is never among them (``os:system`` is a hash
 function by its signature), and the current folder is not on the import path unless PYTHONPATH names
 it.
 """
@@ -30,10 +30,10 @@ _NEVER = {
 
 
 def package_name(text: str) -> str:
-    """Read the name of a package that may hold plugins.
+    """Read the name of a package that may contain plugins.
 
     Raises:
-        ValueError: It is not the name of a package, or it is a package of Python itself.
+        ValueError: It is not a package name, or the package is part of Python itself.
     """
     if not text or not all(part.isidentifier() for part in text.split(".")):
         raise ValueError("expected the name of a Python package, e.g. acme or acme.rebalance")
@@ -43,17 +43,17 @@ def package_name(text: str) -> str:
 
 
 def find_object(what: str, text: str, allowed: Collection[str] | None) -> Any:
-    """Import the object of ``module:attribute``; a class is returned as a class.
+    """Import the object named by ``module:attribute``; a class is returned as a class.
 
     Args:
         what: The setting, for messages.
-        text: ``module:attribute``; the attribute may have dots.
-        allowed: Packages that may be imported; None: all except Python's own, for a caller that
-            names the module in its code.
+        text: ``module:attribute``; the attribute may contain dots.
+        allowed: The packages that may be imported; None: all except Python's own, for callers that
+            name the module in their code.
 
     Raises:
         UsageError: The text has another form, the package is not allowed, the import fails or ends
-            the process, the attribute is missing, or its definition is outside of the package.
+            the process, the attribute is missing, or it is defined outside the package.
     """
     setting = f"{what} = {text!r}"
     module, colon, attribute = text.partition(":")
@@ -104,7 +104,7 @@ def _is_pythons(module: str) -> bool:
 
 
 def _home(value: Any) -> str | None:
-    """Return the module that defines a module, function or class; None for other objects."""
+    """Return the module that defines a module, function or class, or None for other objects."""
     if isinstance(value, ModuleType):
         return value.__name__
     if not (inspect.isroutine(value) or inspect.isclass(value)):
@@ -121,7 +121,7 @@ def _imported(setting: str, module: str) -> ModuleType:
             return import_module(module)
     except (KeyboardInterrupt, Terminated):
         raise
-    except BaseException as error:  # SystemExit, too: a plugin must not end the job
+    except BaseException as error:  # including SystemExit: a plugin must not end the job
         here = "the current folder counts only if PYTHONPATH includes it"
         hint = f"; it must be installed or in a folder of PYTHONPATH ({here})"
         missing = isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(
@@ -135,7 +135,7 @@ def _imported(setting: str, module: str) -> ModuleType:
 
 @contextmanager
 def _import_path() -> Iterator[None]:
-    """Remove the current folder if Python, not the user, put it on the import path.
+    """Remove the current folder if Python rather than the user put it on the import path.
 
     ``python -m`` and an interactive Python put it first, a script its own folder, and an empty
     entry of PYTHONPATH stands for it (pyspark's launcher leaves such an entry).
@@ -149,7 +149,7 @@ def _import_path() -> Iterator[None]:
     try:
         yield
     finally:
-        # Entries that the import itself added stay, before or after the earlier entries.
+        # Entries that the import itself added remain, before or after the earlier entries.
         added = [entry for entry in sys.path if entry not in kept]
         sys.path[:] = [*before, *added]
 

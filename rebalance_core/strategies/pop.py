@@ -33,14 +33,14 @@ def allocate_for_pop(
     """Return ``QueryAssignmentProcessor.allocate4Pop``; entries may repeat. rocketmq.md §2.8.
 
     Args:
-        inner: The broker's strategy for the shares: AVG or AVG_BY_CIRCLE.
-        client_id: The asking client.
+        inner: The broker's strategy for computing shares: AVG or AVG_BY_CIRCLE.
+        client_id: The client that queries the broker.
         queues: The broker's readable queues of the topic, sorted.
         client_ids: All members, sorted, duplicates kept.
-        pop_share_queue_num: How many following members' shares a member also pops from.
+        pop_share_queue_num: The number of following members from whose shares a member also pops.
 
     Raises:
-        AllocationError: As in `is_member`; never where all members get every broker.
+        AllocationError: The cases listed for `is_member`; never if all members get every broker.
     """
     if pops_whole_brokers(pop_share_queue_num, len(client_ids)):
         return [MessageQueue(q.topic, q.broker_name, WHOLE_BROKER) for q in queues]
@@ -63,7 +63,7 @@ def allocate_all_for_pop(
     client_ids: Sequence[str],
     pop_share_queue_num: int = DEFAULT_POP_SHARE_QUEUE_NUM,
 ) -> dict[str, list[MessageQueue]]:
-    """Return `allocate_for_pop` of every distinct member, in the order of ``client_ids``.
+    """Return `allocate_for_pop` for every distinct member, in the order of ``client_ids``.
 
     Raises:
         AllocationError: A member's allocation throws.
@@ -150,7 +150,8 @@ def pop_formula(
     client_id: str,
     share: int,
 ) -> Formula:
-    """Return the line of ``allocate4Pop`` by which a client pops a queue (rocketmq.md §2.8, §14).
+    """Return the line of ``allocate4Pop`` through which a client pops a queue (rocketmq.md §2.8,
+    §14).
 
     Args:
         inner: the members' strategy: AVG or AVG_BY_CIRCLE.
@@ -210,7 +211,7 @@ def _one(name: str, asked: Question, share: int) -> Formula:
 def _steps_to(entry: int | None, index: int, client_ids: Sequence[str], most: int) -> int:
     """Return the distance in cidAll from the client to the id whose share contains the queue.
 
-    An id at several positions of cidAll has its first position's share at each.
+    An id at several positions in cidAll has the share of its first position at each of them.
     """
     for steps in range(most + 1):
         neighbour = client_ids[(index + steps) % len(client_ids)]

@@ -1,6 +1,6 @@
 """The existing strategies by name, and lookups for plans, inference and kernels.
 
-Custom strategies, hash functions and room resolvers are registered here; `texts` reads strategies.
+Custom strategies, hash functions and room resolvers are registered here; `texts` parses strategies.
 """
 
 from collections.abc import Collection, Iterable
@@ -31,13 +31,13 @@ STRATEGIES: tuple[type[AllocationStrategy], ...] = (
     GoMachineRoom,
     Pop,
 )
-"""All strategies with names of their own; ``MACHINE_ROOM_NEARBY-`` is a prefix of another's
-name.
+"""All strategies with names of their own; ``MACHINE_ROOM_NEARBY-`` is a prefix to another
+strategy's name.
 """
 _DECLARED: tuple[type[AllocationStrategy], ...] = (*STRATEGIES, MachineRoomNearby)
 CANDIDATES = tuple(strategy.NAME for strategy in STRATEGIES if strategy.CANDIDATE)
-"""Strategies without required parameters: those by which a group may divide whose strategy no
-file names, and to which a mixed group could turn.
+"""Strategies without required parameters, which a group may use if no file states its strategy, and
+to which a mixed group could switch.
 """
 LEAGUE = tuple(text for strategy in _DECLARED for text in strategy.LEAGUE)
 """The texts of the strategies in a plan's league."""
@@ -52,20 +52,21 @@ _NEARBY_PREFIX = f"{NEARBY}-"
 _INNER = Parameter(text)
 KNOWN_NAMES = (*_BY_NAME, f"{_NEARBY_PREFIX}<inner>")
 _NOT_FREE = ("POP", "STICKY_BALANCED", "CONSISTENT_HASH_BOUNDED", "league", "recorded")
-"""Words of texts that are not client strategies, in addition to those of `STRATEGIES`."""
+"""Names in texts that are not client strategies, in addition to those in `STRATEGIES`."""
 
 
 def make_strategy(
     name: str, params: Params | None = None, version: str = DEFAULT_VERSION
 ) -> AllocationStrategy:
-    """Return the strategy called ``name`` of the client of ``version``.
+    """Return the strategy called ``name`` of a client of ``version``.
 
     Args:
-        name: As ``getName()`` prints it; only ``MACHINE_ROOM_NEARBY`` takes ``inner`` from params.
+        name: The name, as returned by ``getName()``; only ``MACHINE_ROOM_NEARBY`` takes ``inner``
+            from params.
         params: ``virtual_nodes``; ``consumer_idcs`` [..]; ``inner``, ``room_separator``,
             ``client_rooms`` {..}, ``broker_rooms`` {..} and those of the inner strategy;
             ``config`` ["T|broker|qid", ..]; ``pop_share_queue_num``; ``platform_charset`` (4.9).
-        version: Of the client.
+        version: The client's version.
 
     Raises:
         UsageError: A name or parameter is unknown (the message lists the known and the nearest
@@ -104,7 +105,7 @@ def parameters_of(name: str) -> dict[str, Parameter]:
     """Return the parameters of a strategy.
 
     Raises:
-        UsageError: There is no strategy of that name.
+        UsageError: There is no strategy with that name.
     """
     if name in _BY_NAME:
         return dict(_BY_NAME[name].PARAMETERS)
@@ -126,10 +127,9 @@ def parameters_of(name: str) -> dict[str, Parameter]:
 
 
 def name_of_class(java_class: str) -> str | None:
-    """Return the name that a strategy of RocketMQ prints, by its class; None for other classes.
+    """Return the name that a RocketMQ strategy prints, given its class, or None for other classes.
 
-    The same classes are shipped under several packages: ``com.alibaba`` before 4.0, and shaded
-    packages.
+    The same classes are shipped in several packages: ``com.alibaba`` before 4.0, and shaded ones.
 
     >>> name_of_class("org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely")
     'AVG'
@@ -142,14 +142,15 @@ def register_strategy(name: str, strategy: Any) -> None:
     """Register a custom strategy for all strings parsed here; a later registration replaces it.
 
     Args:
-        name: As in files: the class in ``consumerStatus``, or the result of ``getName()`` in a
-            client's log.
+        name: The name used in files: the class in ``consumerStatus``, or the result of
+            ``getName()`` in a client's log.
         strategy: An object with ``allocate(client_id, queues, client_ids)``, a class of such
-            objects without arguments, or ``module:attribute``, which is imported: its code runs.
+            objects that takes no arguments, or ``module:attribute``, which is imported, so that its
+            code runs.
 
     Raises:
         UsageError: The object cannot be imported, is part of Python itself, is not a strategy, or
-            answers at random; or RocketMQ has the name.
+            gives random answers; or RocketMQ uses the name.
     """
     register(custom.STRATEGIES, name, strategy)
 
@@ -157,7 +158,7 @@ def register_strategy(name: str, strategy: Any) -> None:
 def register_hash_function(name: str, function: Any) -> None:
     """Register a function from a string to an integer as a ``hash_function`` of CONSISTENT_HASH.
 
-    Arguments and errors as in `register_strategy`.
+    Arguments and errors are those of `register_strategy`.
     """
     register(custom.HASH_FUNCTIONS, name, function)
 
@@ -166,16 +167,16 @@ def register_room_resolver(name: str, resolver: Any) -> None:
     """Register an object as a ``room_resolver`` of MACHINE_ROOM_NEARBY.
 
     It has ``broker_room(queue)`` and ``client_room(client_id)``, which return a string or None.
-    Arguments and errors as in `register_strategy`.
+    Arguments and errors are those of `register_strategy`.
     """
     register(custom.ROOM_RESOLVERS, name, resolver)
 
 
 def register_plugins(plugins: Iterable[tuple[str, str, str]], allowed: Collection[str]) -> None:
-    """Register plugins that a settings file names.
+    """Register the plugins named in a settings file.
 
     Args:
-        plugins: Kind, name and ``module:attribute`` of each.
+        plugins: The kind, name and ``module:attribute`` of each.
         allowed: The packages that the caller allows.
 
     Raises:
@@ -197,7 +198,7 @@ def register(
     """Register a plugin with `custom.keep`.
 
     Raises:
-        UsageError: RocketMQ or a plan has the name, or as in `custom.keep`.
+        UsageError: RocketMQ or a plan uses the name, or in the cases listed for `custom.keep`.
     """
     taken = name in (*_BY_NAME, *_NOT_FREE) or name.startswith(NEARBY) or name_of_class(name)
     if kind == custom.STRATEGIES and taken:

@@ -1,4 +1,4 @@
-"""The interface of strategies: a frozen value with a name, a text and a method, and its checks."""
+"""The strategy interface: a frozen value with a name, a text and a method, and its checks."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -13,8 +13,8 @@ from rebalance_core.strategies.parameters import Parameter, Params
 from rebalance_core.strategies.vectorised import Vectorised
 
 EMPTY_ARGUMENT = "IllegalArgumentException"
-"""The error of Java's strategies for an empty id or list, among others."""
-# str.isspace() counts these as white space, Character.isWhitespace() does not.
+"""The error that Java's strategies raise for an empty id or list, among others."""
+# str.isspace() counts these as white space, but Character.isWhitespace() does not.
 _NOT_JAVA_WHITESPACE = "\x85\xa0\u2007\u202f"
 
 
@@ -26,32 +26,34 @@ class StrategyRefusedError(AllocationError, UsageError):
 class AllocationStrategy(ABC):
     """An ``AllocateMessageQueueStrategy`` of the client, with its settings.
 
-    Hashable, comparable and picklable, so that it is resolved once and shipped as an object.
+    It is hashable, comparable and picklable, so that it is resolved once and shipped as an object.
     `registry`, the kernels, `explain`, inference from live ownership and the league of plans use
     only what a class declares.
     """
 
     NAME: ClassVar[str]
-    """The name in texts."""
+    """The name used in strategy texts."""
     PARAMETERS: ClassVar[Mapping[str, Parameter]] = {}
-    """Parameters by name, as `make_strategy` takes them."""
+    """The parameters by name, as passed to `make_strategy`."""
     JAVA_CLASS: ClassVar[str | None] = None
     """RocketMQ's class, as ``consumerStatus`` prints it after its package."""
     CANDIDATE: ClassVar[bool] = False
-    """Whether it requires no parameter, so that a group whose strategy no file names may use it."""
+    """Whether it requires no parameters, so that a group may use it if no file states its
+    strategy.
+    """
     LEAGUE: ClassVar[tuple[str, ...]] = ()
-    """The texts by which ``--strategy league`` of `plan` tries it."""
+    """The texts under which `plan` with ``--strategy league`` tries it."""
 
     @classmethod
     def make(cls, params: Params, version: Version) -> "AllocationStrategy":
-        """Return the strategy as the client of a version implements it.
+        """Return the strategy as implemented by a client of a version.
 
         Args:
             params: The given, checked values of `PARAMETERS`.
             version: The client's version.
 
         Raises:
-            UsageError: A parameter is missing, or parameters exclude each other.
+            UsageError: A parameter is missing, or parameters are mutually exclusive.
             StrategyRefusedError: Upstream's constructor throws.
         """
         return cls(**params)
@@ -65,7 +67,7 @@ class AllocationStrategy(ABC):
     def allocate(
         self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
-        """Return the queues of a client, in the order in which upstream returns them.
+        """Return a client's queues, in the order in which upstream returns them.
 
         Args:
             client_id: The client that runs the pass (currentCID).
@@ -81,8 +83,8 @@ class AllocationStrategy(ABC):
     ) -> dict[str, list[MessageQueue]]:
         """Return `allocate` of every distinct member, in the order of ``client_ids``.
 
-        Strategies override it where the whole group costs less than the sum of its members; the
-        result always equals that of this loop.
+        Strategies override it if the whole group costs less than the sum of its members; the result
+        always equals that of this loop.
         """
         return {cid: self.allocate(cid, queues, client_ids) for cid in dict.fromkeys(client_ids)}
 
@@ -93,7 +95,7 @@ class AllocationStrategy(ABC):
 
     @property
     def throws_for_all(self) -> bool:
-        """True if an error for a member occurs for all, members with a blank id apart."""
+        """True if an error for one member occurs for all, except for members with a blank id."""
         return False
 
     @property
@@ -103,7 +105,7 @@ class AllocationStrategy(ABC):
 
     @property
     def keeps_to_topic(self) -> bool:
-        """True if every queue of a share is among the queues of the question."""
+        """True if every queue in a share is among the given queues."""
         return True
 
     def vectorised(self) -> Vectorised | None:
@@ -113,7 +115,7 @@ class AllocationStrategy(ABC):
         return None
 
     def formula(self, asked: Question) -> Formula:
-        """Return how it assigns a queue to a client, for `explain`.
+        """Return how the strategy assigns a queue to a client, for `explain`.
 
         Raises:
             AllocationError: The strategy throws.
@@ -125,7 +127,7 @@ class AllocationStrategy(ABC):
         return []
 
     def __str__(self) -> str:
-        """Return the strategy text; `parse_strategy` of the same version returns an equal
+        """Return the strategy text; `parse_strategy` for the same version returns an equal
         strategy.
         """
         settings = ", ".join(f"{key}={value}" for key, value in self.settings())
@@ -144,7 +146,8 @@ def is_member(
     *,
     blank_is_empty: bool = False,
 ) -> bool:
-    """Return True if the client may allocate, False if it is not listed (upstream: an empty list).
+    """Return True if the client may allocate, or False if it is not listed (upstream: an empty
+    list).
 
     All strategies except CONFIG share these checks: ``AbstractAllocateMessageQueueStrategy.check``
     (4.9.4 and later; in earlier versions, each class has the same checks). rocketmq.md §2.1.
@@ -153,10 +156,10 @@ def is_member(
         client_id: The asking client.
         queues: mqAll.
         client_ids: cidAll.
-        blank_is_empty: isBlank instead of isEmpty (MACHINE_ROOM up to 4.9.3, POP).
+        blank_is_empty: Whether to use isBlank instead of isEmpty (MACHINE_ROOM up to 4.9.3, POP).
 
     Raises:
-        AllocationError: An argument is empty; the first of client, queues, members counts.
+        AllocationError: An argument is empty; the first of client, queues and members is reported.
     """
     if not client_id or (blank_is_empty and is_java_blank(client_id)):
         raise AllocationError("IllegalArgumentException", "currentCID is empty")
@@ -170,7 +173,7 @@ def is_member(
 def check_every_member(
     queues: Sequence[MessageQueue], client_ids: Sequence[str], *, blank_is_empty: bool = False
 ) -> None:
-    """Raise the first error that asking the members in turn raises; cost O(members)."""
+    """Raise the first error that querying the members in turn would raise; cost O(members)."""
     if client_ids and not queues:
         is_member(client_ids[0], queues, client_ids, blank_is_empty=blank_is_empty)
     if "" in client_ids or (blank_is_empty and any(map(is_java_blank, client_ids))):

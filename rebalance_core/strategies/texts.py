@@ -25,7 +25,7 @@ _OURS = f"{__name__.partition('.')[0]}."
 def parse_strategy(text: str, *, version: str = DEFAULT_VERSION) -> AllocationStrategy:
     """Return the strategy for a string such as ``CONSISTENT_HASH(virtual_nodes=10)``.
 
-    Spaces around names, keys and values do not count. ``% | , : ( ) =`` inside a value are %XX
+    Spaces around names, keys and values are ignored. ``% | , : ( ) =`` inside a value are %XX
     escapes (any %XX is valid). ``parse_strategy(str(s), version=v) == s`` for every strategy made
     for version v.
 
@@ -42,7 +42,7 @@ def parse_strategy(text: str, *, version: str = DEFAULT_VERSION) -> AllocationSt
 
 @lru_cache(maxsize=1024)
 def _parsed(text: str, version: str, plugins: Any) -> AllocationStrategy:
-    """Return the strategy for a string, with names resolved among these ``plugins``."""
+    """Return the strategy for a string, resolving names among these ``plugins``."""
     name, parenthesis, rest = text.strip(" ").partition("(")
     name = name.strip(" ")
     if parenthesis and not rest.endswith(")"):
@@ -63,11 +63,11 @@ def read_settings(
     Args:
         text: The whole text.
         body: The part between its parentheses.
-        name: Of the strategy.
-        parameters: Those that it has.
+        name: The name of the strategy.
+        parameters: The parameters that it has.
 
     Raises:
-        UsageError: As in `settings_of`; a key is unknown, or a value cannot be read.
+        UsageError: The cases listed for `settings_of`; a key is unknown, or a value cannot be read.
     """
     by_key = {
         parameter.key or name: (name, parameter.read)
@@ -105,11 +105,11 @@ def settings_of(text: str, body: str) -> list[tuple[str, str]]:
 
 
 def as_strategy(strategy: Any, version: str = DEFAULT_VERSION) -> AllocationStrategy:
-    """Return a strategy for a string, a custom object (which is registered by its name) or a
+    """Return a strategy for a string, a custom object (which is registered under its name) or a
     strategy.
 
     Raises:
-        UsageError: As in `parse_strategy` and `register_strategy`.
+        UsageError: The cases listed for `parse_strategy` and `register_strategy`.
     """
     if isinstance(strategy, str):
         return parse_strategy(strategy, version=version)
@@ -129,7 +129,7 @@ def strategy_text(strategy: Any) -> str:
 
 @cache
 def own_strategy(profile: ClientProfile, text: str) -> str:
-    """Return the strategy text by which a member divides in a group with this text.
+    """Return the strategy text by which a member allocates in a group with this text.
 
     The text is unchanged for a strategy that the client shares with Java. Raises `UsageError` for a
     string that does not parse.
@@ -145,7 +145,7 @@ def own_strategy(profile: ClientProfile, text: str) -> str:
     if profile.strategies == client_profile.JAVA_FAMILY:
         return text
     strategy = parse_strategy(text)
-    if isinstance(strategy, MachineRoom):  # a room that is listed twice counts twice
+    if isinstance(strategy, MachineRoom):  # a room listed twice counts twice
         return str(parse_strategy(f"GO_{text.strip()}"))
     in_go = go_strategy(strategy)
     return text if in_go is strategy else str(in_go)

@@ -1,8 +1,8 @@
 """Forms in which strategies divide queues for many groups at once; `kernels` has an algorithm for
 each.
 
-A form states what distinguishes the strategy from others of its kind: the kernels combine members,
-queues and epochs. Functions of numbers take plain numbers, or arrays of equal length.
+A form states what distinguishes a strategy from others of its kind, while the kernels combine
+members, queues and epochs. Functions of numbers accept plain numbers or arrays of equal length.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class PlaceRule:
     """The member that gets the queue at a place of the sorted list.
 
     Attributes:
-        index: From the place to the index in cidAll.
-        size: Where shares are consecutive slices: from an index to the length of its slice. All
-            places of a topic are then listed by member, which is faster.
+        index: Maps the place to the index in cidAll.
+        size: If shares are consecutive slices, maps an index to the length of its slice. All places
+            of a topic are then listed by member, which is faster.
     """
 
     index: OfNumbers
@@ -43,15 +43,15 @@ class PlaceRule:
 
 @dataclass(frozen=True)
 class ByPlace:
-    """Division by a queue's place among the divided queues, and the numbers of queues and members.
+    """Division by a queue's place among the divided queues and the numbers of queues and members.
 
-    Where the entry at the index of the rule repeats an id, the queue has no owner. Only an empty
-    argument throws.
+    If the entry at the rule's index repeats an id, the queue has no owner. Only an empty argument
+    throws.
 
     Attributes:
         rule: Strategies with the same rule are computed together.
         divides: Whether queues on a broker of this name are divided; None: all are.
-        blank_is_empty: A blank client id throws, too.
+        blank_is_empty: Whether a blank client id also throws.
     """
 
     rule: PlaceRule
@@ -63,7 +63,7 @@ class ByPlace:
 class InRooms:
     """Division of each machine room by place among its members, or among all if it has none.
 
-    Where a client or broker has no room, the strategy throws.
+    If a client or broker has no room, the strategy throws.
 
     Attributes:
         rule: Divides a room.
@@ -81,7 +81,7 @@ class OnRing:
     """A ring: a queue belongs to the owner of the first point that is not below its own.
 
     Attributes:
-        node_points: The points of a client id's process, whose number counts from 0.
+        node_points: The points of a client id's process, numbered from 0.
         queue_point: The point of a queue.
     """
 
