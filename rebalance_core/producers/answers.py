@@ -1,4 +1,4 @@
-"""The answers of a simulation: outcomes, shares and queue rates, from the tallies of all parts."""
+"""The results of a simulation: outcomes, shares and queue rates, from the tallies of all parts."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from rebalance_core.producers.producer_run import run_producer
 from rebalance_core.producers.tally import Choice, Isolation, PhaseTally, Tally
 
 PRODUCERS_PER_PART = 64
-"""So many are simulated before their rows are written."""
+"""The number of producers that are simulated before their rows are written."""
 
 TALLIES = Table(
     "producer_tallies",
@@ -53,7 +53,7 @@ PARTS: dict[str, Table] = {
     table.name: table
     for table in (producers.PUBLISH_CHOICES, producers.BROKER_ISOLATIONS, TALLIES, REJECTED)
 }
-"""A simulation task's result: tables, and counts that are still to be added up."""
+"""The result of a simulation task: tables, and counts that have yet to be added up."""
 
 Row = dict[str, Any]
 
@@ -64,12 +64,13 @@ def simulated_parts(
     """Simulate some producers under every variant of their group.
 
     Args:
-        model: What is simulated.
-        variants: By group; the first is the group as it is, whose choices and isolations are rows.
-        numbers: Which producers, below ``model.producers``.
+        model: The model to simulate.
+        variants: The variants by group; the first is the group as it is, whose choices and
+            isolations become rows.
+        numbers: The numbers of the producers, below ``model.producers``.
 
     Returns:
-        The tables of `PARTS` but ``rejected``.
+        The tables in `PARTS` except ``rejected``.
     """
     rows: dict[str, list[Row]] = {
         producers.PUBLISH_CHOICES.name: [],
@@ -90,13 +91,13 @@ def simulated_parts(
 
 
 class TallyRows:
-    """Adds up counts, row by row of `TALLIES`."""
+    """Adds up counts for each row of `TALLIES`."""
 
     def __init__(self) -> None:
         self._rows: dict[tuple[Any, ...], Row] = {}
 
     def add(self, names: tuple[Any, ...], counts: PhaseTally) -> None:
-        """Add one producer's counts in one phase; ``names`` are the first six columns."""
+        """Add one producer's counts for one phase; ``names`` are the first six columns."""
         whole = self.row(*names, None, None)
         whole["producers"] += 1
         for name in ("sends", "failed", "held_back", "waited_ms"):
@@ -114,7 +115,7 @@ class TallyRows:
             row["recovery_ms"] = max(row["recovery_ms"] or 0, recovery_ms)
 
     def row(self, *key: Any) -> Row:
-        """Return the row of a key, which may be added to."""
+        """Return the row for a key, to which counts may be added."""
         if key not in self._rows:
             names = dict(zip(TALLY_KEY, key, strict=True))
             self._rows[key] = {
@@ -130,7 +131,7 @@ class TallyRows:
 
 
 def added_up(tallies: pa.Table) -> pa.Table:
-    """Return a row for each key of several parts' tallies."""
+    """Return one row for each key in the tallies of several parts."""
     grouped = tallies.group_by(list(TALLY_KEY), use_threads=False)
     sums = [(name, "sum") for name in TALLY_SUMS]
     added = grouped.aggregate([*sums, *_EXTREMES])
@@ -177,9 +178,9 @@ def _producer(model: ProducerModel, group: ProducerGroup, number: int) -> Row:
 def answer_tables(
     model: ProducerModel, variants: Mapping[str, Sequence[Variant]], tallies: pa.Table
 ) -> dict[str, pa.Table]:
-    """``producer_outcomes``, ``producer_shares`` and ``queue_rates``.
+    """Return ``producer_outcomes``, ``producer_shares`` and ``queue_rates``.
 
-    Rates are of the groups as they are (their first variant), over whole phases.
+    Rates are for the groups as they are (their first variant), over whole phases.
     """
     rows = added_up(tallies).to_pylist()
     rows.sort(key=lambda row: [(value is not None, value) for value in map(row.get, TALLY_KEY)])

@@ -1,4 +1,4 @@
-"""A producer's results, applied to the fault table of its version."""
+"""Applies a producer's results to the fault table of its version."""
 
 from collections import Counter as Counts
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ _FAILURES: dict[str, JavaFailure | None] = {
 
 
 class Result(NamedTuple):
-    """A row of ``send_results`` of a client."""
+    """A row of a client's ``send_results``."""
 
     event_ms: int
     topic: str
@@ -41,7 +41,7 @@ class Result(NamedTuple):
 
 @dataclass(slots=True)
 class BrokerCounts:
-    """Counts of one topic on one broker."""
+    """The counts for one topic on one broker."""
 
     attempts: int = 0
     stored: int = 0
@@ -52,12 +52,12 @@ class BrokerCounts:
 
 @dataclass(slots=True)
 class ClientReplay:
-    """The choices, counts and isolations of one client's results."""
+    """The choices, counts and isolations that result from one client's results."""
 
     choices: Counts[tuple[str, str, int]] = field(default_factory=Counts)
-    """attempts by topic, broker and number of the slice since the epoch"""
+    """attempts by topic, broker and number of the slice, counted from the epoch"""
     counts: dict[tuple[str, str], BrokerCounts] = field(default_factory=dict)
-    """by topic and broker"""
+    """the counts by topic and broker"""
     isolations: list[Isolation] = field(default_factory=list)
 
 
@@ -66,15 +66,15 @@ def replay_client(
 ) -> ClientReplay:
     """Return the isolations caused by the results, and the attempts by broker.
 
-    An attempt is *avoided* where the fault table, as it was when the attempt began, advised another
-    broker, and the client uses another broker for the topic. Many of them: the client runs without
-    sendLatencyFaultEnable. Sync sends are assumed (rocketmq.md §9.2). O(results).
+    An attempt is *avoided* if the fault table, as it was when the attempt began, advised against
+    its broker, and the client uses another broker for the topic. Many of them show that the client
+    runs without sendLatencyFaultEnable. Sync sends are assumed (rocketmq.md §9.2). O(results).
 
     Args:
-        results: Of one client, in order of time.
-        variant: Version and setting to assume.
+        results: The results of one client, in chronological order.
+        variant: The version and setting to assume.
         detector: startDetectorEnable.
-        slice_ms: Length of the stretches of ``choices``.
+        slice_ms: The length of the slices of ``choices``.
     """
     profile = profile_of(variant.version)
     unused = Counter(0, int, profile.raw_seed)

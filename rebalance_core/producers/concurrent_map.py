@@ -1,4 +1,4 @@
-"""The order in which Java walks a ``ConcurrentHashMap``: upstream lets it decide ties."""
+"""The order in which Java iterates over a ``ConcurrentHashMap``, which decides ties upstream."""
 
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
@@ -7,7 +7,7 @@ Key = TypeVar("Key")
 
 
 def java_hash(text: str) -> int:
-    """``String.hashCode`` of the UTF-16 code units, as an unsigned 32-bit value.
+    """Return ``String.hashCode`` of the UTF-16 code units, as an unsigned 32-bit value.
 
     >>> java_hash("broker-a")
     372697965
@@ -22,17 +22,17 @@ def java_hash(text: str) -> int:
 class ConcurrentMapOrder(Generic[Key]):
     """Keys in the order of ``ConcurrentHashMap``'s iterators (JDK 8 and later).
 
-    Buckets by spread hash, doubled when three quarters full as ``transfer`` does it: the last run
-    of a bucket keeps its order, and the entries before it are reversed. Not followed: buckets of
-    more than eight keys, which become trees. Cost: O(1) for each change.
+    Buckets are chosen by spread hash and doubled when three quarters full, as by ``transfer``: the
+    last run of a bucket keeps its order, and the entries before it are reversed. Buckets of more
+    than eight keys, which become trees, are not modelled. Cost: O(1) per change.
     """
 
     def __init__(self, hash_code: Callable[[Key], int], buckets: int) -> None:
         """Create an empty map.
 
         Args:
-            hash_code: Java's ``hashCode`` of a key; its lowest 32 bits count.
-            buckets: At the beginning: a power of two.
+            hash_code: Java's ``hashCode`` of a key; only its lowest 32 bits are used.
+            buckets: The initial number of buckets, a power of two.
         """
         self._hash_code = hash_code
         self._buckets: list[list[Key]] = [[] for _ in range(buckets)]
@@ -42,7 +42,7 @@ class ConcurrentMapOrder(Generic[Key]):
         return (key for bucket in self._buckets for key in bucket)
 
     def add(self, key: Key) -> None:
-        """Add a key that is not there."""
+        """Add a key that is not in the map."""
         self._buckets[self._spread(key) & (len(self._buckets) - 1)].append(key)
         self._size += 1
         while self._size >= len(self._buckets) * 3 // 4:
@@ -65,7 +65,7 @@ class ConcurrentMapOrder(Generic[Key]):
             run = len(bucket)
             while run > 1 and sides[run - 2] == sides[-1]:
                 run -= 1
-            start = max(run - 1, 0)  # of the last run
+            start = max(run - 1, 0)  # the start of the last run
             moved: tuple[list[Key], list[Key]] = ([], [])
             for key, side in reversed(list(zip(bucket[:start], sides[:start], strict=True))):
                 moved[side].append(key)

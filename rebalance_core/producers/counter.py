@@ -1,4 +1,4 @@
-"""The counter of round robin (``ThreadLocalIndex``): a Java int that wraps."""
+"""The round-robin counter (``ThreadLocalIndex``): a Java int that wraps around."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ Draw = Callable[[], int]
 
 
 def java_int(value: int) -> int:
-    """Return the value as a signed 32-bit int, wrapped.
+    """Return the value as a signed 32-bit int, wrapped around.
 
     >>> java_int(2**31)
     -2147483648
@@ -21,28 +21,30 @@ def java_int(value: int) -> int:
 
 
 def java_abs(value: int) -> int:
-    """``Math.abs`` of an int: the smallest stays negative."""
+    """Return ``Math.abs`` of an int; the smallest int stays negative."""
     return value if value == _INT_MIN else abs(value)
 
 
 def java_remainder(value: int, size: int) -> int:
-    """``value % size`` of Java: its sign is that of the value."""
+    """Return Java's ``value % size``, whose sign is that of the value."""
     return -((-value) % size) if value < 0 else value % size
 
 
 @dataclass(slots=True)
 class Counter:
-    """One thread's counter of one topic; ``value`` null: not drawn yet. rocketmq.md §9.1."""
+    """One thread's counter for one topic; with ``value`` None, it has not been drawn yet.
+    rocketmq.md §9.1.
+    """
 
     value: int | None
     draw: Draw
     raw_seed: bool
-    """from 5.0.0 the first value is drawn as it is, before its absolute value"""
+    """from 5.0.0 on, the first value is used as drawn, before its absolute value is taken"""
     masked: bool = True
-    """from 4.9.4 the sign bit is cut off, before the absolute value is taken"""
+    """from 4.9.4 on, the sign bit is cleared; in earlier versions, the absolute value is taken"""
 
     def next(self) -> int:
-        """``incrementAndGet``: the position before the modulus.
+        """Apply ``incrementAndGet``; return the position before the modulus.
 
         The result is not negative, except for the smallest int up to 4.9.3.
         """
@@ -53,5 +55,5 @@ class Counter:
         return self.value & POSITIVE_MASK if self.masked else java_abs(self.value)
 
     def reset(self) -> None:
-        """``reset`` (5.1.4+): a new random value, as a retry asks for it."""
+        """Apply ``reset`` (5.1.4+): draw a new random value, as a retry requires."""
         self.value = self.draw() % _MAX_INT

@@ -1,4 +1,4 @@
-"""Round robin while nothing changes: the next queues without a walk to each."""
+"""Round robin while nothing changes: finds the next queues without visiting each one."""
 
 from bisect import bisect_left, bisect_right
 from collections import Counter as Counts
@@ -10,10 +10,10 @@ from rebalance_core.producers.counter import POSITIVE_MASK, Counter, java_int
 
 
 class Cycle:
-    """The queues that a state of a producer chooses, over and over.
+    """The queues that a producer in a given state chooses cyclically.
 
-    ``skips`` (5.1.4+): the counter passes over queues that may not be chosen. Otherwise, up to
-    5.1.3, it counts sends, and the turn of such a queue falls to the next queue that may be chosen.
+    With ``skips`` (5.1.4+), the counter passes over queues that may not be chosen. Otherwise (up to
+    5.1.3), it counts sends, and such a queue's turn goes to the next queue that may be chosen.
     Cost: O(queues) once, then O(log queues) for any number of sends.
     """
 
@@ -25,13 +25,13 @@ class Cycle:
         skips: bool,
         idle_rounds: int = 0,
     ) -> None:
-        """Create the cycle of a state.
+        """Create the cycle for a state.
 
         Args:
             queues: The publish list.
-            may_choose: Whether a broker may be chosen; at least one may.
+            may_choose: Whether a broker may be chosen; at least one must qualify.
             skips: See the class.
-            idle_rounds: Unsuccessful rounds before each choice (no broker passes).
+            idle_rounds: The number of unsuccessful rounds before each choice (no broker passes).
         """
         self._size, self._skips, self._idle = len(queues), skips, idle_rounds * len(queues)
         open_places = [i for i, queue in enumerate(queues) if may_choose(queue.broker_name)]
@@ -48,11 +48,13 @@ class Cycle:
 
     @property
     def brokers(self) -> Sequence[str]:
-        """Brokers that are chosen."""
+        """Return the brokers that are chosen."""
         return list(self._turns)
 
     def most(self, counter: Counter) -> int:
-        """Count sends that are sure not to wrap the counter; 0: walk."""
+        """Return a number of sends that are certain not to wrap the counter; 0 means that the sends
+        must be walked.
+        """
         if counter.value is None or (not counter.masked and counter.value < 0):
             return 0
         left = POSITIVE_MASK - (counter.value & POSITIVE_MASK) - self._size
@@ -80,7 +82,7 @@ class Cycle:
         return rounds * len(turns) + bisect_left(turns, rest) - bisect_left(turns, start)
 
     def run(self, counter: Counter, start: int, sends: int) -> None:
-        """Count this many sends, and set the counter behind them."""
+        """Count this many sends, and advance the counter past them."""
         length = len(self._places)
         rounds, rest = divmod(sends, length)
         self._whole += rounds
@@ -98,7 +100,7 @@ class Cycle:
         counter.value = java_int(value + advance)
 
     def take_counts(self) -> dict[int, int]:
-        """Return how often each place of the list was chosen since the last call, and reset the
+        """Return how often each place in the list was chosen since the last call, and reset the
         counts.
         """
         counts: Counts[int] = Counts()

@@ -1,4 +1,4 @@
-"""Random numbers as a function of their purpose: partitioning changes none of them."""
+"""Random numbers as a function of their purpose, so that partitioning changes none of them."""
 
 from hashlib import blake2b
 
@@ -7,7 +7,7 @@ _SCALE = 2.0**-53
 
 
 def draw_bits(seed: int, *ids: str | int) -> int:
-    """Return 64 random bits of an event; events that differ in anything have unrelated ones."""
+    """Return 64 random bits for an event; events that differ in any way have unrelated bits."""
     text = "\x1f".join([str(seed), *map(str, ids)])
     return int.from_bytes(blake2b(text.encode(), digest_size=_BYTES).digest(), "big")
 

@@ -16,15 +16,15 @@ _BUCKETS = 32  # new ConcurrentHashMap(16)
 
 @dataclass(slots=True)
 class FaultItem:
-    """The memory of one broker; times in ms."""
+    """What is remembered about one broker; times are in ms."""
 
     broker_name: str
     latency_ms: int = 0
     start_ms: int = 0
-    """from when on the broker is available; 0: it always was"""
+    """the time from which the broker is available; 0: it always was"""
     reachable: bool = True
     check_ms: int = 0
-    """when the detector may probe again; 0: it never did"""
+    """when the detector may probe again; 0: it has never probed"""
 
     def is_available(self, now_ms: int) -> bool:
         """Return True once the isolation is over."""
@@ -33,9 +33,10 @@ class FaultItem:
 
 @dataclass(slots=True)
 class FaultTable:
-    """Brokers of all topics of one producer that it had results of. rocketmq.md §9.2.
+    """The brokers, over all topics, for which a producer has had results. rocketmq.md §9.2.
 
-    ``extends``: 5.1.4+, an isolation is never shortened; before, each result overwrites it.
+    With ``extends`` (5.1.4+), an isolation is never shortened; in earlier versions, each result
+    overwrites it.
     """
 
     extends: bool
@@ -47,13 +48,13 @@ class FaultTable:
     def update(
         self, broker_name: str, latency_ms: int, avoid_ms: int, reachable: bool, now_ms: int
     ) -> None:
-        """``updateFaultItem``: a result of a send to the broker.
+        """Apply ``updateFaultItem``: record the result of a send to the broker.
 
         Args:
             broker_name: The broker.
             latency_ms: The latency of the send.
-            avoid_ms: How long to avoid the broker (`isolation_ms`).
-            reachable: If False, do not use the broker until a later result or a probe finds it
+            avoid_ms: The time for which to avoid the broker (`isolation_ms`).
+            reachable: If False, the broker is not used until a later result or a probe finds it
                 reachable.
             now_ms: The time.
         """
@@ -73,7 +74,7 @@ class FaultTable:
         return item is None or item.is_available(now_ms)
 
     def is_reachable(self, broker_name: str) -> bool:
-        """Return True unless the last result found it unreachable (5.1.4+)."""
+        """Return True unless the last result found the broker unreachable (5.1.4+)."""
         item = self.items.get(broker_name)
         return item is None or item.reachable
 
@@ -83,10 +84,11 @@ class FaultTable:
             self._order.remove(broker_name)
 
     def pick_one_at_least(self, worst: Counter, now_ms: int) -> str | None:
-        """``pickOneAtLeast`` to 5.1.3: one of the better half, in turn; null: the table is empty.
+        """Apply ``pickOneAtLeast`` (up to 5.1.3): return one broker from the better half, in turn,
+        or None if the table is empty.
 
-        The best is available, then fast, then soonest available; equal brokers keep the order of
-        Java's map (to 4.9.3 upstream shuffles them).
+        Brokers are ranked by availability, then by latency, then by when they become available;
+        equal brokers keep the order of Java's map (up to 4.9.3, upstream shuffles them).
         """
         ranked = sorted(
             (self.items[name] for name in self._order),
@@ -98,17 +100,19 @@ class FaultTable:
         return ranked[worst.next() % half if half else 0].broker_name
 
     def reachable_brokers(self) -> set[str]:
-        """``pickOneAtLeast`` (5.1.4+) returns any of these, or null if there is none."""
+        """Return the brokers from which ``pickOneAtLeast`` (5.1.4+) returns any, or null if there
+        are none.
+        """
         return {name for name, item in self.items.items() if item.reachable}
 
     def detect(
         self, has_address: Collection[str], is_alive: Callable[[str], bool], now_ms: int
     ) -> None:
-        """``detectByOneRound`` (5.1.4+): probe brokers that are due, forget brokers without an
-        address.
+        """Apply ``detectByOneRound`` (5.1.4+): probe brokers that are due, and forget brokers
+        without an address.
 
         Args:
-            has_address: Brokers whose address the client knows.
+            has_address: Whether the client knows the address of a broker.
             is_alive: Whether a broker answers a probe.
             now_ms: The time.
         """

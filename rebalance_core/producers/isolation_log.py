@@ -1,4 +1,4 @@
-"""Stretches in which a producer avoids brokers, from its reports."""
+"""Periods in which a producer avoids brokers, derived from its reports."""
 
 from collections.abc import Iterable
 
@@ -9,13 +9,13 @@ from rebalance_core.producers.tally import Isolation
 
 
 class IsolationLog:
-    """Follows one fault table; ``done`` has the stretches that a later result cannot change."""
+    """Follows one fault table; ``done`` contains the periods that no later result can change."""
 
     def __init__(self) -> None:
         self.done: list[Isolation] = []
         self._open: dict[str, Isolation] = {}
         self._closed: dict[str, Isolation] = {}
-        """the last finished stretch, by broker"""
+        """the last finished period, by broker"""
 
     def note(self, report: Report, faults: FaultTable) -> None:
         """Record the effect of the latest report on its broker."""
@@ -28,7 +28,7 @@ class IsolationLog:
             self._close(name)
             current = None
         if item.start_ms <= at_ms:
-            if current is not None:  # a fast result makes the broker available, up to 5.1.3
+            if current is not None:  # up to 5.1.3, a fast result makes the broker available
                 current.to_ms = at_ms
                 self._close(name)
             return
@@ -42,7 +42,7 @@ class IsolationLog:
         current.reason = BY_FAILURE if BY_FAILURE in (reason, current.reason) else BY_LATENCY
 
     def forget_removed(self, faults: FaultTable, now_ms: int) -> None:
-        """End the stretches of brokers that the table lost: to 5.1.3 a choice may remove a
+        """End the periods of brokers that the table has lost; up to 5.1.3, a choice may remove a
         broker.
         """
         for name in [name for name in self._open if name not in faults.items]:
@@ -50,7 +50,7 @@ class IsolationLog:
             self._close(name)
 
     def covers(self, broker_name: str, time_ms: int) -> bool:
-        """Return True if the broker was avoided at a time not later than the last report."""
+        """Return True if the broker was avoided at a time no later than the last report."""
         stretches = (self._open.get(broker_name), self._closed.get(broker_name))
         return any(
             stretch is not None and stretch.from_ms < time_ms < stretch.to_ms
@@ -58,7 +58,7 @@ class IsolationLog:
         )
 
     def all(self) -> Iterable[Isolation]:
-        """Yield every stretch, in order of beginning and broker."""
+        """Yield every period, ordered by start and broker."""
         stretches = [*self.done, *self._open.values()]
         return sorted(
             (s for s in stretches if s.to_ms > s.from_ms), key=lambda s: (s.from_ms, s.broker_name)

@@ -1,4 +1,4 @@
-"""Distributions of send latency, as far as they matter: from `SLOW_SEND_MS` on."""
+"""Distributions of send latency, as far as they matter, which is from `SLOW_SEND_MS` on."""
 
 import math
 from dataclasses import dataclass
@@ -12,23 +12,23 @@ _P99 = _NORMAL.inv_cdf(0.99)
 
 @dataclass(frozen=True, slots=True)
 class FixedLatency:
-    """Every answer takes as long."""
+    """A constant latency for every answer."""
 
     ms: float
 
     @property
     def slow_share(self) -> float:
-        """0 or 1."""
+        """The share of slow answers: 0 or 1."""
         return float(self.ms >= SLOW_SEND_MS)
 
     def slow_ms(self, u: float) -> int:
-        """Return the same for every ``u``."""
+        """Return the same latency for every ``u``."""
         return round(self.ms)
 
 
 @dataclass(frozen=True, slots=True)
 class UniformLatency:
-    """Any latency from ``low_ms`` to ``high_ms`` is as likely."""
+    """A latency distributed uniformly from ``low_ms`` to ``high_ms``."""
 
     low_ms: float
     high_ms: float
@@ -47,7 +47,7 @@ class UniformLatency:
 
 @dataclass(frozen=True, slots=True)
 class LognormalLatency:
-    """A lognormal distribution by its median and 99th percentile: what dashboards show."""
+    """A lognormal distribution, given by its median and 99th percentile, which dashboards show."""
 
     median_ms: float
     p99_ms: float
@@ -58,7 +58,7 @@ class LognormalLatency:
         return _NORMAL.cdf(-self._slow_deviation)
 
     def slow_ms(self, u: float) -> int:
-        """Return the inverse of the tail, which stays exact far out."""
+        """Return the inverse of the tail, which remains exact far out."""
         deviation = -_NORMAL.inv_cdf(max(u * self.slow_share, 1e-300))
         slow = self.median_ms * math.exp(self._sigma * deviation)
         return max(math.floor(slow), SLOW_SEND_MS)
@@ -73,5 +73,6 @@ class LognormalLatency:
 
 
 Latency = FixedLatency | UniformLatency | LognormalLatency
-"""Of a broker's answers: ``slow_share`` take `SLOW_SEND_MS` or longer; ``slow_ms`` of a number is
-the latency at that quantile of the slow ones."""
+"""The latency of a broker's answers: ``slow_share`` of them take `SLOW_SEND_MS` or longer;
+``slow_ms`` of a number is the latency at that quantile of the slow ones.
+"""

@@ -1,5 +1,5 @@
-"""The simulated model: brokers, their disturbances, producers, and the compared versions and
-settings.
+"""The simulated model: brokers, their disturbances, producers, and the versions and settings to
+compare.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ READ_WRITE = 6
 
 @dataclass(frozen=True, slots=True)
 class BrokerModel:
-    """A broker: the queues that each topic has on it, and its latency while all is well."""
+    """A broker: the queues that each topic has on it, and its latency in normal operation."""
 
     name: str
     queues: int
@@ -26,14 +26,14 @@ class BrokerModel:
 
 @dataclass(frozen=True, slots=True)
 class BrownOut:
-    """A broker answers, but slowly, or with an error that is tried again (SYSTEM_ERROR)."""
+    """A period in which a broker answers slowly or with an error that is retried (SYSTEM_ERROR)."""
 
     broker: str
     from_ms: int
     to_ms: int
     latency: Latency
     errors: float = 0.0
-    """share of requests answered with an error"""
+    """the share of requests answered with an error"""
 
     @property
     def label(self) -> str:
@@ -43,14 +43,16 @@ class BrownOut:
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """A broker does not answer: the connection is refused, or requests run into the timeout."""
+    """A period in which a broker does not answer: the connection is refused, or requests time
+    out.
+    """
 
     broker: str
     from_ms: int
     to_ms: int
     answer: str = CONNECT
     stays_in_route: bool = False
-    """the name server keeps it, so producers go on choosing it"""
+    """whether the name server keeps it, so that producers continue to choose it"""
 
     @property
     def label(self) -> str:
@@ -60,7 +62,7 @@ class Outage:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """The version and settings of a producer, which the results compare."""
+    """The version and settings of a producer, which results compare."""
 
     version: Version
     fault_tolerance: bool
@@ -69,7 +71,7 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class ProducerGroup:
-    """Producers that do the same: each sends to one topic from one thread."""
+    """Identical producers, each of which sends to one topic from one thread."""
 
     name: str
     topic: str
@@ -97,18 +99,20 @@ class ProducerModel:
     """epoch ms"""
     length_ms: int
     slice_ms: int
-    """``publish_choices`` counts over stretches of at most this length"""
+    """``publish_choices`` counts over slices of at most this length"""
     brokers: tuple[BrokerModel, ...]
     disturbances: tuple[BrownOut | Outage, ...]
     groups: tuple[ProducerGroup, ...]
 
     @property
     def producers(self) -> int:
-        """The producers of all groups."""
+        """The number of producers in all groups."""
         return sum(group.clients for group in self.groups)
 
     def producer(self, number: int) -> tuple[ProducerGroup, int]:
-        """Return the producer of a number below `producers`: its group, its number there."""
+        """Return the group of the producer with a number below `producers`, and its number within
+        the group.
+        """
         for group in self.groups:
             if number < group.clients:
                 return group, number
@@ -125,17 +129,19 @@ class ProducerModel:
 
 
 BOTH_GENERATIONS = (parse_version("4.9"), parse_version("5.3"))
-"""The fault strategy was rewritten in 5.1.4; these stand for before and after."""
+"""The fault strategy was rewritten in 5.1.4; these versions represent the states before and
+after.
+"""
 
 
 def variants_of(
     model: ProducerModel, versions: Sequence[Version] = BOTH_GENERATIONS
 ) -> dict[str, tuple[Variant, ...]]:
-    """Return by group its own variant, then each version without and with fault tolerance.
+    """Return, by group, its own variant, then each version without and with fault tolerance.
 
     Args:
         model: What is simulated.
-        versions: To compare with; a group's own is always among them.
+        versions: The versions to compare; a group's own is always among them.
     """
     compared: dict[str, tuple[Variant, ...]] = {}
     for group in model.groups:

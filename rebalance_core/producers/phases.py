@@ -1,4 +1,4 @@
-"""The stretches of a simulation in which every broker behaves alike throughout."""
+"""The phases of a simulation, in which no broker changes its behaviour."""
 
 import math
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ NEVER = 2**62
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """A broker's answers: some requests are slow or fail, the others take no time."""
+    """A broker's answers: some requests are slow or fail, and the others take no time."""
 
     latency: Latency
     errors: float = 0.0
@@ -26,14 +26,14 @@ class Behaviour:
 
     @property
     def remarkable_share(self) -> float:
-        """Share of requests that are slow or fail."""
+        """The share of requests that are slow or fail."""
         if self.outage is not None:
             return 1.0
         return self.errors + (1 - self.errors) * self.latency.slow_share
 
     def gap(self, u: float) -> int:
-        """Return how many requests pass before a special one, a geometric draw from one random
-        number.
+        """Return the number of requests before the next remarkable one: a geometric draw from one
+        random number.
         """
         share = self.remarkable_share
         if share <= 0:
@@ -44,7 +44,7 @@ class Behaviour:
         """Return a remarkable answer: an error or a latency.
 
         Args:
-            which: Decides between them.
+            which: The random number that decides between the two.
             u: The quantile of the latency.
         """
         if self.outage is not None:
@@ -56,7 +56,7 @@ class Behaviour:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A stretch; times are ms from the start of the simulation."""
+    """A phase; times are in ms from the start of the simulation."""
 
     label: str
     from_ms: int
@@ -98,11 +98,11 @@ def _phase(model: ProducerModel, from_ms: int, to_ms: int) -> Phase:
 def route_changes(
     model: ProducerModel, client_id: str, poll_ms: int
 ) -> list[tuple[int, frozenset[str]]]:
-    """Return when a client's route changes, and the brokers that are missing from then on.
+    """Return when a client's route changes, and the brokers missing from then on.
 
-    The name server drops a broker as its connection closes, or, if it is silent, once its
-    registration expires; the client learns that at its next poll, whose place in the period is the
-    client's own (rocketmq.md §6.1).
+    The name server drops a broker when its connection closes or, if it is silent, once its
+    registration expires; the client learns of this at its next poll, whose phase is the client's
+    own (rocketmq.md §6.1).
     """
     outages = [
         (

@@ -1,4 +1,6 @@
-"""A producer from beginning to end. Cost: changes of its state, not sends."""
+"""Runs a producer from beginning to end. The cost grows with changes of its state, not with
+sends.
+"""
 
 from collections import Counter as Counts
 from collections.abc import Callable
@@ -26,16 +28,17 @@ class _Moment:
     counter: int
     gaps: dict[str, int]
     sure: tuple[object, ...]
-    """the state that must not change within a round: time spent, draws used up"""
+    """the state that must not change within a round: time spent and draws used"""
     counts: dict[str, int]
     maps: tuple[Chosen, ...]
 
 
 class Repetition:
-    """Rounds of a producer without fault tolerance while a broker refuses every connection.
+    """Identical rounds of a producer without fault tolerance while a broker refuses every
+    connection.
 
-    The place in the list is its whole state then. Two sends that begin at the same place begin
-    equal rounds, as long as nothing takes time and no other broker has a remarkable answer.
+    Its entire state is then its place in the list. Two sends that begin at the same place begin
+    equal rounds, as long as nothing takes time and no other broker gives a remarkable answer.
     """
 
     def __init__(self, thread: SendingThread, flush: Callable[[], None], chosen: Chosen) -> None:
@@ -44,21 +47,21 @@ class Repetition:
         Args:
             thread: The producer.
             flush: Adds the counts of jumps to the thread's counts and to ``chosen``.
-            chosen: Attempts by queue in the present slice.
+            chosen: The attempts by queue in the current slice.
         """
         self._thread, self._flush, self._chosen = thread, flush, chosen
         self._seen: dict[tuple[int, int], _Moment] = {}
 
     def forget(self) -> None:
-        """Forget the moments seen: the list or the slice is another from now on."""
+        """Forget the recorded moments, because the list or the slice changes."""
         self._seen.clear()
 
     def skip(self, tick: int, last: int) -> int:
-        """Count as many whole rounds as fit; the tick behind them.
+        """Count as many whole rounds as fit; return the tick after them.
 
         Args:
-            tick: The next send, which has a remarkable answer.
-            last: The first send that must not be counted: something changes there.
+            tick: The next send, which gets a remarkable answer.
+            last: The first send that must not be counted, because something changes there.
         """
         counter = self._thread.producer.info.counter
         if not self._may_repeat() or counter.value is None:
@@ -86,7 +89,7 @@ class Repetition:
         )
 
     def _rounds(self, before: _Moment, now: _Moment, last: int) -> int:
-        """Return how many more undisturbed rounds like the last follow."""
+        """Return how many more undisturbed rounds like the last one follow."""
         advance = now.counter - before.counter
         if before.sure != now.sure or advance <= 0:
             return 0
@@ -137,16 +140,16 @@ def run_producer(
 ) -> Tally:
     """Simulate one producer.
 
-    Between two remarkable answers, and while no isolation ends, round robin is arithmetic: such
-    sends are counted at once (`Cycle`). A remarkable send is walked through, with its retries, but
-    for rounds that repeat themselves (`Repetition`).
+    Between two remarkable answers, and while no isolation ends, round robin is arithmetic, so such
+    sends are counted at once (`Cycle`). A remarkable send is walked through with its retries,
+    except for rounds that repeat (`Repetition`).
 
     Args:
-        model: What is simulated.
+        model: The model to simulate.
         group: The producer's group.
-        number: Which of the group.
-        variant: How it is built and set.
-        choices: Whether ``choices`` of the tally is wanted.
+        number: The producer's number in the group.
+        variant: The producer's version and settings.
+        choices: Whether the tally's ``choices`` are wanted.
     """
     return _Run(SendingThread(model, group, number, variant), choices).run()
 
@@ -180,7 +183,7 @@ class _Run:
         return thread.tally
 
     def _step(self, tick: int, now_ms: int) -> int:
-        """Jump as far as nothing changes, or send one message; return the next tick."""
+        """Jump ahead while nothing changes, or send one message; return the next tick."""
         thread = self.thread
         change_ms = min(thread.next_change(now_ms), self.slice[1])
         due = thread.first_tick(change_ms) - tick
@@ -200,7 +203,7 @@ class _Run:
         return tick + sends
 
     def _jump(self, cycle: Cycle, tick: int, start: int, sends: int) -> None:
-        """Count sends that are all stored at once; their results say so to the fault table."""
+        """Count sends that are all stored at once, and report their results to the fault table."""
         thread, strategy = self.thread, self.thread.producer.strategy
         thread.counts.sends += sends
         for broker in sorted(cycle.brokers, key=lambda b: cycle.sends_before(b, start, 0)):
@@ -215,7 +218,7 @@ class _Run:
         cycle.run(thread.producer.info.counter, start, sends)
 
     def _walk(self, tick: int) -> int:
-        """Send a message, with everything that may follow; return the next tick."""
+        """Send a message, with everything that may follow from it; return the next tick."""
         thread = self.thread
         queues = list(thread.producer.info.queues)
         record, following = thread.send_at(tick)
@@ -223,20 +226,20 @@ class _Run:
             topic = thread.group.topic
             made = record.picks[: len(record.reports)]
             self.chosen.update(MessageQueue(topic, p.broker_name, p.queue_id) for p in made)
-        if thread.producer.info.queues != queues:  # to 5.1.3 the list may be rewritten
+        if thread.producer.info.queues != queues:  # up to 5.1.3, the list may be rewritten
             self._flush(queues)
             self.cycles = {}
         return following
 
     def _no_route(self, tick: int, due: int) -> int:
-        """Fail every message at once while the route has no queue."""
+        """Fail every message immediately while the route has no queue."""
         due = max(due, 1)
         self.thread.counts.sends += due
         self.thread.counts.failed += due
         return tick + due
 
     def _cycle(self, now_ms: int) -> Cycle | None:
-        """Return the cycle of the present state; null: each send changes it."""
+        """Return the cycle of the current state, or None if each send changes it."""
         producer = self.thread.producer
         queues, faults = producer.info.queues, producer.strategy.faults
         if producer.info.counter.value is None or not queues:
@@ -256,10 +259,10 @@ class _Run:
         return self.cycles[chosen, rounds]
 
     def _flush(self, of: list[MessageQueue] | None = None) -> None:
-        """Take over the counts of all cycles, which are attempts that were stored at once.
+        """Add the counts of all cycles, which are attempts that were stored at once.
 
         Args:
-            of: The list that they walked; None for the current list.
+            of: The list over which they ran; None for the current list.
         """
         queues = self.thread.producer.info.queues if of is None else of
         counts = self.thread.counts
@@ -272,7 +275,7 @@ class _Run:
                     self.chosen[queue] += sends
 
     def _end_slice(self) -> None:
-        """Take over the counts of a slice and continue with the next."""
+        """Add the counts of a slice and continue with the next one."""
         self._flush()
         self.repetition.forget()
         from_ms, to_ms = self.slice
@@ -283,7 +286,7 @@ class _Run:
         self.slice = (to_ms, self._slice_end(to_ms))
 
     def _slice_end(self, from_ms: int) -> int:
-        """Return the end of a slice: where phases end, and at multiples of ``slice_ms``."""
+        """Return the end of a slice; slices end with phases and at multiples of ``slice_ms``."""
         slice_ms = self.thread.model.slice_ms
         ends = [phase.to_ms for phase in self.thread.phases if phase.to_ms > from_ms]
         return min((from_ms // slice_ms + 1) * slice_ms, *ends[:1] or [from_ms + slice_ms])

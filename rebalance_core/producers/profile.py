@@ -1,4 +1,4 @@
-"""Differences between the versions of a producer, and how long each avoids a broker.
+"""Differences between producer versions, and how long each avoids a broker.
 
 Upstream: ``MQFaultStrategy`` (rocketmq.md §9).
 """
@@ -18,20 +18,20 @@ GO_AWAY = 1500
 
 @dataclass(frozen=True, slots=True)
 class ProducerProfile:
-    """The rules of one version, by name; `profile_of` makes it."""
+    """The rules of one version; created by `profile_of`."""
 
     latency_max_ms: tuple[int, ...]
     not_available_ms: tuple[int, ...]
     isolation_latency_ms: int
-    """the latency that a failure counts as"""
+    """the latency as which a failure counts"""
     filters: bool
     """5.1.4+: filters, reachability, a detector, isolation only extended"""
     scan_avoids_last: bool
-    """5.1.1 to 5.1.3: the scan of available brokers passes over the last broker"""
+    """5.1.1 to 5.1.3: the scan for available brokers skips the last broker"""
     scan_wraps: bool
-    """to 5.0.0: the scan goes on past the largest int; from 5.1.0 it fails there"""
+    """up to 5.0.0: the scan continues past the largest int; from 5.1.0 on, it fails there"""
     rewrites_list: bool
-    """the picked broker is written into the publish list; 4.9.8 makes a queue of its own"""
+    """the picked broker is written into the publish list; 4.9.8 creates a separate queue"""
     pick_needs_write: bool
     """4.9.8: pickOneAtLeast's broker needs the WRITE bit in the route"""
     raw_seed: bool
@@ -66,12 +66,15 @@ def profile_of(version: Version) -> ProducerProfile:
 
 
 def latency_level(latency_ms: int, profile: ProducerProfile) -> int:
-    """Count the entries of latencyMax that the latency reaches: 0 is faster than all."""
+    """Return the number of entries of latencyMax that the latency reaches; 0 means faster than
+    all.
+    """
     return bisect_right(profile.latency_max_ms, latency_ms)
 
 
 def not_available_ms(latency_ms: int, profile: ProducerProfile) -> int:
-    """``computeNotAvailableDuration``: ms for which a broker of this latency is avoided.
+    """Return ``computeNotAvailableDuration``: the ms for which a broker with this latency is
+    avoided.
 
     >>> from rebalance_core.model.versions import parse_version
     >>> [not_available_ms(600, profile_of(parse_version(v))) for v in ("4.9.7", "5.3.3")]
@@ -82,5 +85,7 @@ def not_available_ms(latency_ms: int, profile: ProducerProfile) -> int:
 
 
 def isolation_ms(latency_ms: int, isolation: bool, profile: ProducerProfile) -> int:
-    """Return the same for a reported result; a failure counts as the isolation latency."""
+    """Return `not_available_ms` for a reported result; a failure counts as the isolation
+    latency.
+    """
     return not_available_ms(profile.isolation_latency_ms if isolation else latency_ms, profile)

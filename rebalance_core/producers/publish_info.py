@@ -9,11 +9,11 @@ from rebalance_core.producers.counter import Counter
 from rebalance_core.producers.topic_route import TopicRoute
 
 BrokerFilter = Callable[[str], bool]
-"""True: a queue of this broker may be chosen."""
+"""Returns True if a queue on this broker may be chosen."""
 
 
 class NoQueueError(AllocationError):
-    """Upstream divides by the size of an empty publish list; the counter has advanced."""
+    """Upstream divides by the size of an empty publish list, after advancing the counter."""
 
 
 @dataclass(slots=True)
@@ -29,7 +29,7 @@ class PublishInfo:
         return self.queues[self.position()]
 
     def next_avoiding(self, last_broker: str | None) -> MessageQueue:
-        """Return the next queue on another broker, or simply the next queue after a full round."""
+        """Return the next queue on another broker or, after a full round, simply the next queue."""
         if last_broker is not None:
             for _ in self.queues:
                 queue = self.queues[self.position()]
@@ -38,7 +38,7 @@ class PublishInfo:
         return self.next_queue()
 
     def next_passing(self, filters: Sequence[BrokerFilter]) -> MessageQueue | None:
-        """Return the next queue that passes all filters; null after a full round without success
+        """Return the next queue that passes all filters, or None after an unsuccessful full round
         (5.1.4+).
         """
         for _ in self.queues:

@@ -1,4 +1,4 @@
-"""The rows of a client in order, and their issues."""
+"""A client's rows in order, and their issues."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -16,14 +16,14 @@ _CONTENT = ("event_ms", "topic", "broker_name", "latency_ms", "status")
 def checked_rows(
     rows: Sequence[Row], brokers: Collection[str] | None
 ) -> tuple[list[Row], list[tuple[Row, list[Issue]]]]:
-    """Return the good rows in order of time, and the bad ones with their issues.
+    """Return the good rows in chronological order, and the bad ones with their issues.
 
-    In the order of the lines of a file an event must not be earlier than the event before it; rows
-    without a line (Parquet) have no such order, and are sorted.
+    In the line order of a file, no event may be earlier than the previous one; rows without line
+    numbers (Parquet) have no such order and are sorted.
 
     Args:
-        rows: Of one client, with ``_source``.
-        brokers: Those of the cluster; null: unknown.
+        rows: The rows of one client, with ``_source``.
+        brokers: The brokers of the cluster; None: unknown.
     """
     good: list[tuple[tuple[Any, ...], Row]] = []
     bad: list[tuple[Row, list[Issue]]] = []

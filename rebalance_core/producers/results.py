@@ -1,4 +1,4 @@
-"""Brokers that producers chose and avoided, from recorded results of their sends."""
+"""The brokers that producers chose and avoided, derived from recorded results of their sends."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,12 +31,12 @@ def replayed_parts(
     options: ResultsOptions,
     brokers: Mapping[str, frozenset[str]] | None,
 ) -> dict[str, pa.Table]:
-    """Return the tables of `PARTS` for some clients.
+    """Return the tables in `PARTS` for some clients.
 
     Args:
-        clients: The rows of each, in any order, with ``_source`` and ``_raw``.
-        options: What to assume.
-        brokers: Brokers by cluster; null: unknown.
+        clients: The rows of each client, in any order, with ``_source`` and ``_raw``.
+        options: The assumptions about the producers.
+        brokers: The brokers by cluster; None: unknown.
     """
     rows: dict[str, list[Row]] = {name: [] for name in PARTS if name != TALLIES.name}
     tallies = TallyRows()
@@ -114,9 +114,9 @@ def _tally(
 
 
 def recorded_answers(tallies: pa.Table) -> dict[str, pa.Table]:
-    """``producer_shares``; the other two tables are empty.
+    """Return ``producer_shares``; the other two tables are empty.
 
-    Results say nothing of messages with their retries, nor of queues.
+    Results do not show which attempts belong to the same message, nor queues.
     """
     rows = added_up(tallies).to_pylist()
     made = {

@@ -1,4 +1,6 @@
-"""The queues a producer may choose from, in its order (``topicRouteData2TopicPublishInfo``)."""
+"""The queues from which a producer may choose, in its order
+(``topicRouteData2TopicPublishInfo``).
+"""
 
 import re
 
@@ -15,10 +17,11 @@ class RouteError(AllocationError):
 
 
 def publish_list(topic: str, route: TopicRoute) -> list[MessageQueue]:
-    """Return the publish list, in the order in which round robin walks it. rocketmq.md §6.3, §9.3.
+    """Return the publish list, in round-robin order. rocketmq.md §6.3, §9.3.
 
-    An order configuration is used as written; a static topic has its logical queues; otherwise the
-    list has the brokers in UTF-16 order with the WRITE bit and a master, queue ids ascending.
+    An order configuration is used as written, and a static topic has its logical queues; otherwise,
+    the list contains the brokers with the WRITE bit and a master, in UTF-16 order, with ascending
+    queue ids.
 
     Raises:
         RouteError: The order configuration is malformed.
@@ -29,7 +32,7 @@ def publish_list(topic: str, route: TopicRoute) -> list[MessageQueue]:
         return sorted(static_queues(topic, route.mappings), key=lambda queue: queue.queue_id)
     masters: dict[str, bool] = {}
     for broker in route.broker_datas:
-        masters.setdefault(broker.broker_name, broker.has_master)  # the first with a name counts
+        masters.setdefault(broker.broker_name, broker.has_master)  # the first of a name counts
     return [
         MessageQueue(topic, data.broker_name, queue_id)
         for data in sorted(route.queue_datas, key=lambda data: java_string_key(data.broker_name))
@@ -39,12 +42,12 @@ def publish_list(topic: str, route: TopicRoute) -> list[MessageQueue]:
 
 
 def is_order_topic(route: TopicRoute) -> bool:
-    """Return True if an order configuration applies: "" counts as none."""
+    """Return True if an order configuration applies; "" counts as none."""
     return bool(route.order_topic_conf)
 
 
 def _ordered_queues(topic: str, conf: str) -> list[MessageQueue]:
-    """``broker:number;broker:number`` as ``String.split`` and ``Integer.parseInt`` read it."""
+    """Parse ``broker:number;broker:number`` as ``String.split`` and ``Integer.parseInt`` do."""
     queues = []
     for entry in _java_split(conf, ";"):
         items = _java_split(entry, ":")
@@ -56,7 +59,9 @@ def _ordered_queues(topic: str, conf: str) -> list[MessageQueue]:
 
 
 def _java_split(text: str, separator: str) -> list[str]:
-    """``String.split``: empty strings at the end are dropped, "" stays an element."""
+    """Return ``String.split``, which drops trailing empty strings but returns "" for an empty
+    string.
+    """
     parts = text.split(separator)
     if len(parts) == 1:
         return parts

@@ -1,4 +1,4 @@
-"""Possible results of an attempt to send, and what each failure reports (rocketmq.md §9.3)."""
+"""The possible results of a send attempt, and what each failure reports (rocketmq.md §9.3)."""
 
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -12,23 +12,25 @@ STORE_STATUSES = {
     "flush_slave_timeout": "FLUSH_SLAVE_TIMEOUT",
     "slave_not_available": "SLAVE_NOT_AVAILABLE",
 }
-"""Answers that carry a SendStatus: only the first is stored as asked for."""
+"""Answers that carry a SendStatus; only the first means that the message is stored as requested."""
 CODE_PREFIX = "code:"
 CONNECT, SEND_REQUEST, TIMEOUT = "connect", "send_request", "timeout"
 INTERRUPTED, NO_ADDRESS = "interrupted", "no_address"
 SEND_FAILURES = (CONNECT, SEND_REQUEST, INTERRUPTED)
-"""Failures before the request is out: the timeout of the request does not cut them short."""
+"""Failures before the request is sent, which the request's timeout does not cut short."""
 
 
 class Reply(NamedTuple):
-    """An attempt's fate: a kind above or ``code:N``, a broker's error, ``after_ms`` later."""
+    """The outcome of an attempt, ``after_ms`` later: a kind above or ``code:N``, a broker's
+    error.
+    """
 
     kind: str
     after_ms: int
 
 
 def in_time(answer: Reply, timeout_ms: int, found_ms: int) -> Reply:
-    """Return the answer as the client sees it: a timeout hides it and is noticed ``found_ms``
+    """Return the answer as the client sees it; a timeout hides it and is noticed ``found_ms``
     later.
     """
     late = answer.after_ms > timeout_ms and answer.kind not in SEND_FAILURES
@@ -36,15 +38,13 @@ def in_time(answer: Reply, timeout_ms: int, found_ms: int) -> Reply:
 
 
 class Brokers(Protocol):
-    """The brokers that answer: recorded or simulated."""
+    """The brokers that answer, recorded or simulated."""
 
     def knows(self, broker_name: str) -> bool:
-        """Return True if the client has an address of the broker's master."""
+        """Return True if the client has an address for the broker's master."""
 
     def answer(self, broker_name: str, queue_id: int, timeout_ms: int, now_ms: int) -> Reply:
-        """Return the failure that the next request to this broker meets; called once per
-        request.
-        """
+        """Return the answer to the next request to this broker; called once per request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +54,13 @@ class JavaFailure:
     java_class: str
     code: int | None = None
     cause: str | None = None
-    """class of the exception inside"""
+    """the class of the inner exception"""
     times: int | None = None
-    """attempts that the message names"""
+    """the number of attempts stated in the message"""
 
     @property
     def is_remoting(self) -> bool:
-        """True for ``RemotingException`` and its children."""
+        """True for ``RemotingException`` and its subclasses."""
         return self.java_class.startswith("Remoting")
 
 
@@ -75,7 +75,7 @@ TOO_MUCH_REQUEST = "RemotingTooMuchRequestException"
 
 
 def failure_of(kind: str) -> JavaFailure | None:
-    """Return the exception of an answer; null for a status.
+    """Return the exception for an answer, or None for a status.
 
     >>> failure_of("code:17")
     JavaFailure(java_class='MQBrokerException', code=17, cause=None, times=None)
@@ -95,7 +95,7 @@ class Verdict(NamedTuple):
     """The report to the fault table."""
 
     isolation: bool
-    """it counts as the version's isolation latency, whatever it took"""
+    """whether it counts as the version's isolation latency, regardless of its duration"""
     reachable: bool
 
 
@@ -103,7 +103,7 @@ def verdict(failed: JavaFailure | None, profile: ProducerProfile, *, detector: b
     """Return the verdict on a sync attempt (rocketmq.md §9.2).
 
     Args:
-        failed: Its exception; null if the broker answered with a status.
+        failed: The exception of the attempt; None if the broker answered with a status.
         profile: The profile of the client's version.
         detector: startDetectorEnable.
     """
@@ -126,7 +126,9 @@ NO_CODE = -1
 
 
 def final_failure(last: JavaFailure, attempts: int) -> JavaFailure:
-    """``MQClientException`` around the last attempt's exception. rocketmq.md §9.3."""
+    """Return the ``MQClientException`` that wraps the last attempt's exception. rocketmq.md
+    §9.3.
+    """
     codes = {
         BROKER_EXCEPTION: last.code,
         REMOTING_CLASSES[CONNECT]: CONNECT_BROKER,
@@ -138,5 +140,5 @@ def final_failure(last: JavaFailure, attempts: int) -> JavaFailure:
 
 
 def no_route() -> JavaFailure:
-    """Return the failure of a topic without a queue to send to."""
+    """Return the failure for a topic without a queue to send to."""
     return JavaFailure(CLIENT_EXCEPTION, NOT_FOUND_TOPIC)

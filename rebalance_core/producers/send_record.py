@@ -13,7 +13,7 @@ RETRY_TIMES = 2  # DefaultMQProducer.retryTimesWhenSendFailed
 
 @dataclass(frozen=True, slots=True)
 class ProducerSettings:
-    """Settings of ``DefaultMQProducer`` that control retries; upstream's defaults."""
+    """The settings of ``DefaultMQProducer`` that control retries, with upstream's defaults."""
 
     retry_times: int = RETRY_TIMES
     retry_another_broker_when_not_store_ok: bool = False
@@ -25,7 +25,7 @@ class ProducerSettings:
 
 
 class Pick(NamedTuple):
-    """A queue chosen, the broker to avoid, and the counter after the choice."""
+    """A chosen queue, the broker to avoid, and the counter after the choice."""
 
     broker_name: str
     queue_id: int
@@ -54,32 +54,32 @@ class Report(NamedTuple):
 
 @dataclass(slots=True)
 class SendRecord:
-    """Everything that a send did."""
+    """Everything that happened in a send."""
 
     picks: list[Pick] = field(default_factory=list)
     requests: list[Request] = field(default_factory=list)
     reports: list[Report] = field(default_factory=list)
     status: str | None = None
-    """SendStatus, or SENT of a one-way send; null: it failed"""
+    """the SendStatus, or SENT for a one-way send; None: it failed"""
     stored_by: str | None = None
-    """the broker whose answer the status is"""
+    """the broker that answered with the status"""
     failure: JavaFailure | None = None
     end_ms: int = 0
 
 
 @dataclass(slots=True)
 class Producer:
-    """A thread of one producer on one topic, and its clock."""
+    """One producer's thread for one topic, and its clock."""
 
     strategy: FaultStrategy
     info: PublishInfo
     settings: ProducerSettings
     now_ms: int = 0
     late_ms: int = 0
-    """how long after its timeout a sync attempt ends; on a real clock never at once"""
+    """how long after its timeout a sync attempt ends; never 0 on a real clock"""
 
     def choose(self, record: SendRecord, last: str | None, reset: bool) -> MessageQueue:
-        """Choose a queue and write it down."""
+        """Choose a queue and record the choice."""
         queue = self.strategy.select(self.info, last, reset, self.now_ms)
         counter = self.info.counter.value
         record.picks.append(Pick(queue.broker_name, queue.queue_id, last, counter))
@@ -88,6 +88,6 @@ class Producer:
     def report(
         self, record: SendRecord, broker: str, latency_ms: int, isolation: bool, reachable: bool
     ) -> None:
-        """Report a result and write it down."""
+        """Report a result and record the report."""
         record.reports.append(Report(broker, latency_ms, isolation, reachable, self.now_ms))
         self.strategy.report(broker, latency_ms, isolation, reachable, self.now_ms)

@@ -1,4 +1,4 @@
-"""A send with its retries, in the mode SYNC or one-way (rocketmq.md §9.3).
+"""A send with its retries, in sync or one-way mode (rocketmq.md §9.3).
 
 Upstream: ``DefaultMQProducerImpl.sendDefaultImpl``.
 """
@@ -28,10 +28,10 @@ ONEWAY_STATUS = "SENT"
 def send(
     producer: Producer, brokers: Brokers, timeout_ms: int, *, oneway: bool = False
 ) -> SendRecord:
-    """Send one message; the producer's clock then shows the end of the send.
+    """Send one message and advance the producer's clock to the end of the send.
 
-    A one-way send makes one attempt; a sync send repeats on failures, on the version's retry codes
-    and, if so set, on a status that is not OK. rocketmq.md §9.1, §9.3.
+    A one-way send makes one attempt; a sync send is retried on failures, on the version's retry
+    codes and, if so configured, on a status that is not OK. rocketmq.md §9.1, §9.3.
     """
     record = SendRecord()
     begin_ms = producer.now_ms

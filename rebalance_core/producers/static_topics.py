@@ -14,8 +14,8 @@ _DEFAULT_CAPACITY = 16  # new ConcurrentHashMap<>()
 def static_queues(topic: str, mappings: Mapping[str, QueueMapping]) -> list[MessageQueue]:
     """Return the logical queues, in the order of upstream's map. rocketmq.md §9.3.
 
-    A scope has as many as its broker with the most states; mappings without a scope count for
-    nothing.
+    A scope has the maximum number that any of its brokers states; mappings without a scope are
+    ignored.
     """
     totals: dict[str, int] = {}
     for mapping in mappings.values():
@@ -30,12 +30,12 @@ def static_queues(topic: str, mappings: Mapping[str, QueueMapping]) -> list[Mess
 
 
 def mock_broker_name(scope: str) -> str:
-    """``TopicQueueMappingUtils.getMockBrokerName``: the broker name of a scope's queues."""
+    """Return ``TopicQueueMappingUtils.getMockBrokerName``: the broker name of a scope's queues."""
     return MOCK_BROKER_PREFIX + (scope[2:] if scope == GLOBAL_SCOPE else scope)
 
 
 def _queue_hash(queue: MessageQueue) -> int:
-    """``MessageQueue.hashCode``."""
+    """Return ``MessageQueue.hashCode``."""
     code = 31 + java_hash(queue.broker_name)
     code = 31 * code + queue.queue_id
     return (31 * code + java_hash(queue.topic)) & 0xFFFFFFFF

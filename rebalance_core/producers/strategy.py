@@ -18,27 +18,27 @@ class FaultStrategy:
     enabled: bool
     faults: FaultTable
     worst: Counter
-    """the counter of pickOneAtLeast, to 5.1.3"""
+    """the counter of pickOneAtLeast, up to 5.1.3"""
 
     def select(
         self, info: PublishInfo, last_broker: str | None, reset: bool, now_ms: int
     ) -> MessageQueue:
-        """``selectOneMessageQueue``. rocketmq.md §9.1, §9.2.
+        """Apply ``selectOneMessageQueue``. rocketmq.md §9.1, §9.2.
 
-        Up to 5.1.3 with the strategy on, an entry of the publish list may be overwritten, as
+        Up to 5.1.3, with the strategy on, an entry in the publish list may be overwritten, as
         upstream does.
 
         Args:
             info: The topic's publish list and counter.
-            last_broker: Broker of the attempt before; null: the first.
-            reset: Of a retry: start from a random index (5.1.4+, strategy on).
+            last_broker: The broker of the previous attempt; None for the first attempt.
+            reset: Whether a retry starts from a random index (5.1.4+, strategy on).
             now_ms: The time.
 
         Returns:
             The queue.
 
         Raises:
-            NoQueueError: The publish list is empty; senders ask before.
+            NoQueueError: The publish list is empty; senders check first.
         """
         if self.profile.filters:
             return self._select_by_filters(info, last_broker, reset, now_ms)
@@ -49,7 +49,9 @@ class FaultStrategy:
     def report(
         self, broker_name: str, latency_ms: int, isolation: bool, reachable: bool, now_ms: int
     ) -> None:
-        """``updateFaultItem``: the result of an attempt; nothing happens with the strategy off."""
+        """Apply ``updateFaultItem`` to the result of an attempt; this has no effect with the
+        strategy off.
+        """
         if self.enabled:
             avoid_ms = isolation_ms(latency_ms, isolation, self.profile)
             self.faults.update(broker_name, latency_ms, avoid_ms, reachable, now_ms)
@@ -89,8 +91,8 @@ class FaultStrategy:
         return self._select_worst(info, now_ms)
 
     def _scan_position(self, index: int, size: int) -> int | None:
-        """Return where the scan begins; null: Java throws, and upstream takes the plain next
-        queue.
+        """Return where the scan begins, or None if Java throws, in which case upstream takes the
+        plain next queue.
         """
         if self.profile.scan_wraps:
             return max(counter.java_remainder(counter.java_abs(index), size), 0)
@@ -98,7 +100,9 @@ class FaultStrategy:
         return position if position >= 0 else None
 
     def _select_worst(self, info: PublishInfo, now_ms: int) -> MessageQueue:
-        """Return one of the better half, maybe outside the list, as no broker is available."""
+        """Return a queue on a broker from the better half, possibly outside the list, since no
+        broker is available.
+        """
         broker = self.faults.pick_one_at_least(self.worst, now_ms)
         writable = self.profile.pick_needs_write
         writes = info.route.write_queue_nums(broker, writable_only=writable)
@@ -107,7 +111,7 @@ class FaultStrategy:
                 self.faults.remove(broker)
             return info.next_queue()
         if not info.queues:
-            info.counter.next()  # the division fails, and RocketMQ catches the error
+            info.counter.next()  # the division fails, but RocketMQ catches the error
             return info.next_queue()
         position = info.position()
         queue_id = counter.java_remainder(info.counter.next(), writes)

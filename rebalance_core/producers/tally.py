@@ -1,4 +1,4 @@
-"""Counts of a producer under one variant."""
+"""The counts of a producer under one variant."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from rebalance_core.producers.send_record import SendRecord
 
 
 class Choice(NamedTuple):
-    """How often a queue was chosen in a period; times are ms from the start."""
+    """How often a queue was chosen in a period; times are in ms from the start."""
 
     broker_name: str
     queue_id: int
@@ -21,44 +21,44 @@ class Choice(NamedTuple):
 
 @dataclass(slots=True)
 class Isolation:
-    """A stretch in which a producer avoids a broker; times are ms from the start."""
+    """A period in which a producer avoids a broker; times are in ms from the start."""
 
     broker_name: str
     from_ms: int
     to_ms: int
     latency_ms: int
-    """the largest of the results that brought it about"""
+    """the maximum latency of the results that caused it"""
     reason: str
-    """`contracts.producers.BY_FAILURE` if one of these failed, else ``BY_LATENCY``"""
+    """`contracts.producers.BY_FAILURE` if one of these failed, otherwise ``BY_LATENCY``"""
 
 
 @dataclass(slots=True)
 class PhaseTally:
-    """Counts of one phase."""
+    """The counts for one phase."""
 
     sends: int = 0
     failed: int = 0
     """sends that failed after all retries"""
     held_back: int = 0
-    """messages not sent, as a send before them held the thread"""
+    """messages not sent because an earlier send blocked the thread"""
     waited_ms: int = 0
-    """time that remarkable sends held the thread"""
+    """the time for which remarkable sends blocked the thread"""
     attempts: Counter[MessageQueue] = field(default_factory=Counter)
     stored: Counter[MessageQueue] = field(default_factory=Counter)
     slow: Counter[str] = field(default_factory=Counter)
-    """attempts by broker that took `SLOW_SEND_MS` and more, failed ones too"""
+    """attempts by broker that took `SLOW_SEND_MS` or longer, including failed ones"""
     errors: Counter[str] = field(default_factory=Counter)
     """attempts by broker that failed"""
     recovery_ms: dict[str, int] = field(default_factory=dict)
-    """by broker: from the end of its disturbance to the first choice of it"""
+    """by broker, the time from the end of its disturbance until it was first chosen"""
 
     def add(self, record: SendRecord, topic: str, begin_ms: int) -> None:
         """Count one send: the message and its attempts.
 
         Args:
-            record: What it did; a choice without a report was not sent.
+            record: The record of the send; a choice without a report was not sent.
             topic: The topic.
-            begin_ms: When it began.
+            begin_ms: When the send began.
         """
         self.sends += 1
         self.failed += record.failure is not None
@@ -78,7 +78,7 @@ class PhaseTally:
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of a producer; ``choices`` only if requested."""
+    """The counts of a producer; ``choices`` only if requested."""
 
     phases: list[PhaseTally]
     choices: list[Choice] = field(default_factory=list)

@@ -19,15 +19,16 @@ from rebalance_core.producers.tally import PhaseTally, Tally
 OK_AT_ONCE = Reply(send_failures.OK, 0)
 NO_TIME_LEFT = Reply(send_failures.TIMEOUT, 0)
 LATE_MS = 1
-"""After a whole timeout no time is left for a retry, as a real clock has moved on."""
+"""After a full timeout, no time is left for a retry, since a real clock has moved on."""
 _INTERVAL_UNIT = 1_000_000  # microseconds in a second
 
 
 class SendingThread:
     """The state of one producer at a moment, and its transitions.
 
-    ``gaps`` has for each broker how many requests are unremarkable before the next remarkable one.
-    A walk over sends and a jump over many of them meet the same draws, so they agree exactly.
+    ``gaps`` contains, for each broker, the number of unremarkable requests before the next
+    remarkable one. Walking through sends and jumping over many of them use the same draws, so the
+    results agree exactly.
     """
 
     def __init__(
@@ -43,7 +44,9 @@ class SendingThread:
         self.gaps: dict[str, int] = {}
         self.phase_number = -1
         self.waiting: dict[str, int] = {}
-        """brokers whose disturbance is over and that were not chosen since: when it ended"""
+        """for brokers whose disturbance is over and that have not been chosen since, when it
+        ended
+        """
         self._events: dict[tuple[str, int], int] = {}
         self._drawn = 0
         self._changes = phases.route_changes(model, self.client_id, ROUTE_POLL_MS)
@@ -52,24 +55,24 @@ class SendingThread:
 
     @property
     def phase(self) -> Phase:
-        """The phase of the moment."""
+        """The current phase."""
         return self.phases[self.phase_number]
 
     @property
     def counts(self) -> PhaseTally:
-        """The counts of the phase."""
+        """The counts for the current phase."""
         return self.tally.phases[self.phase_number]
 
     def time_of(self, tick: int) -> int:
-        """Return when a message is due, ms from the start."""
+        """Return when a message is due, in ms from the start."""
         return (self.first_us + tick * self.interval_us) // 1000
 
     def first_tick(self, time_ms: int) -> int:
-        """Return the first message that is due at this time or later."""
+        """Return the first message that is due at or after this time."""
         return max(0, -((self.first_us - time_ms * 1000) // self.interval_us))
 
     def enter(self, now_ms: int) -> None:
-        """Make the phase, the route and the detector those of this time."""
+        """Switch to the phase, route and detector state of this time."""
         while self.phase_number + 1 < len(self.phases) and (
             self.phases[self.phase_number + 1].from_ms <= now_ms
         ):
@@ -81,7 +84,7 @@ class SendingThread:
         self._detect(now_ms)
 
     def next_change(self, now_ms: int) -> int:
-        """Return when the state changes next on its own: phase, route, probe, isolation."""
+        """Return when the state next changes by itself: phase, route, probe or isolation."""
         times = [self.phase.to_ms]
         times += [self._changes[0][0]] if self._changes else []
         items = self.producer.strategy.faults.items.values()
@@ -91,7 +94,7 @@ class SendingThread:
         return min(times)
 
     def send_at(self, tick: int) -> tuple[SendRecord, int]:
-        """Send the message that is due, with its retries; what it did, and the next tick."""
+        """Send the message that is due, with its retries; return the record and the next tick."""
         begin_ms = self.time_of(tick)
         self.producer.now_ms = begin_ms
         record = sending.send(self.producer, self, self.group.timeout_ms)
@@ -103,11 +106,13 @@ class SendingThread:
         return record, following
 
     def knows(self, broker_name: str) -> bool:
-        """Return True for a known address: addresses outlive routes on a client."""
+        """Return True for a known address; on a client, addresses outlive routes."""
         return True
 
     def answer(self, broker_name: str, queue_id: int, timeout_ms: int, now_ms: int) -> Reply:
-        """Return nothing remarkable until the gap is used up; but every answer takes time."""
+        """Return an unremarkable answer until the gap is used up; even so, every answer takes
+        time.
+        """
         if self.gaps[broker_name] > 0:
             self.gaps[broker_name] -= 1
             return OK_AT_ONCE if timeout_ms > 0 else NO_TIME_LEFT
@@ -121,7 +126,7 @@ class SendingThread:
         return answer
 
     def chose(self, broker_name: str, at_ms: int) -> None:
-        """Record that the broker was chosen: a recovery, if it was waited for."""
+        """Record that the broker was chosen, which is a recovery if one was pending."""
         since = self.waiting.pop(broker_name, None)
         if since is not None:
             self.counts.recovery_ms[broker_name] = at_ms - since
@@ -146,7 +151,7 @@ class SendingThread:
         return Producer(strategy, self._new_info(frozenset()), settings, late_ms=LATE_MS)
 
     def _new_info(self, missing: frozenset[str]) -> PublishInfo:
-        """Make a new object with a new counter, as a route change does. rocketmq.md §9.1."""
+        """Create a new object with a new counter, as a route change does. rocketmq.md §9.1."""
         route = self.model.route(missing)
         queues = publish_list(self.group.topic, route)
         return PublishInfo(queues, self._new_counter("index"), route)

@@ -1,4 +1,4 @@
-"""A topic's route as the name server answers it (``TopicRouteData``)."""
+"""A topic's route as returned by the name server (``TopicRouteData``)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ class QueueData:
 
 @dataclass(frozen=True, slots=True)
 class BrokerData:
-    """The replicas of a broker that are registered: their ids, 0 is the master."""
+    """The registered replicas of a broker, by id; 0 is the master."""
 
     broker_name: str
     broker_ids: frozenset[int]
@@ -35,7 +35,7 @@ class BrokerData:
 class QueueMapping:
     """A static topic's logical queues on one broker (``TopicQueueMappingInfo``, 5.x).
 
-    ``scope`` null: the broker has none.
+    With ``scope`` None, the broker has none.
     """
 
     scope: str | None
@@ -45,7 +45,7 @@ class QueueMapping:
 
 @dataclass(frozen=True, slots=True)
 class TopicRoute:
-    """A topic as a client knows it; lists are in the order of the answer."""
+    """A topic as known to a client; lists are in the order of the answer."""
 
     queue_datas: tuple[QueueData, ...]
     broker_datas: tuple[BrokerData, ...]
@@ -54,9 +54,10 @@ class TopicRoute:
     """broker name -> its logical queues; empty unless the topic is static"""
 
     def write_queue_nums(self, broker_name: str | None, *, writable_only: bool) -> int:
-        """``getQueueIdByBroker``: the broker's writeQueueNums, -1 if the route lacks it.
+        """Return ``getQueueIdByBroker``: the broker's writeQueueNums, or -1 if the route lacks the
+        broker.
 
-        Neither perm nor master is looked at; ``writable_only`` (4.9.8) asks for the WRITE bit.
+        Neither perm nor master is checked; ``writable_only`` (4.9.8) requires the WRITE bit.
         """
         for data in self.queue_datas:
             if data.broker_name == broker_name and (data.perm & PERM_WRITE or not writable_only):
