@@ -207,7 +207,7 @@ def _kind_errors(instant: Instant) -> Iterator[str]:
         was = {client_id for client_id in instant.before.get(queue_of(row), {}) if client_id}
         departed = row["action"] == DROP and row["client_id"] not in processes
         waits = row["earliest_ms"] - row["change_ms"]
-        kept = row["action"] == ADD and bool(was)  # by a client that unlocks nothing
+        kept = row["action"] == ADD and bool(was)  # made by a client that unlocks nothing
         if row["change_ms"] != epoch["from_ms"] or waits not in (0, KEPT_LOCK_MS[0] * kept):
             yield f"change_ms and earliest_ms should be {epoch['from_ms']} in {dict(row)}"
         if row["latest_ms"] < row["earliest_ms"]:

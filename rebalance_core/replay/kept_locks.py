@@ -39,7 +39,7 @@ class KeptLocks:
         ]
         for change in changes:
             if change.action == ADD:
-                free = change.kind == NEW  # no member has its lock
+                free = change.kind == NEW  # no member has the queue's lock
                 taken_ms = change.latest_ms - (ORDER_LOCK_MS if free else 0)
                 self._taken_ms[change.queue, change.client_id] = (
                     epoch.from_ms if change.kind == INITIAL else taken_ms

@@ -460,7 +460,7 @@ class GroupLife(Timeline):
         self, member: EditedMember, source: str, change: JoinRule | None, new_address: bool
     ) -> None:
         if member.state != STARTING:
-            return  # it was to end before that
+            return  # it was due to end earlier
         member.key = self._successor_key(member, new_address)
         member.joined_ms, member.state = self.now_ms, LIVE
         if change is not None:
