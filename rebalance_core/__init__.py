@@ -173,10 +173,10 @@ def __dir__() -> list[str]:
 
 # The functions below import their modules when called, because importing pyarrow takes a while.
 def read_tables(source: Any) -> Tables:
-    """Read the input tables of a folder, or of Arrow tables, pandas frames or lists of dicts by
+    """Read the input tables from a folder, or from Arrow tables, pandas frames or lists of dicts by
     name.
 
-    See `rebalance_core.cli.in_python.read_tables`. The result is a mapping with a display for
+    See `rebalance_core.cli.in_python.read_tables`. The result is a mapping with a rich display in
     notebooks; ``to_pandas()`` returns frames.
     """
     from rebalance_core.cli.in_python import read_tables as call
@@ -198,7 +198,7 @@ def sketch(
 
     Args:
         topics: topic -> broker -> number of queues.
-        members: how many consumers, or their client ids.
+        members: the number of consumers, or their client ids.
         strategy: its text, or a custom object.
         group: its name.
         cluster: name of its cluster.
@@ -224,10 +224,10 @@ def simulate(
         inputs: as in `read_tables`: ``cluster_events`` and, if known, ``consumer_groups``,
             ``queue_offsets`` and ``committed_offsets``, with the contract's columns.
         options: `rebalance_core.engine.options.SimulationOptions`.
-        state: folder that a run of simulate, ingest or audit wrote: the simulation begins at its
-            end, and returns the rows that begin after it.
-        more: its fields instead: group, strategy, from_ms, to_ms; tables, the names of those that
-            are wanted besides ``rejected`` …
+        state: folder that a run of simulate, ingest or audit wrote; the simulation begins at that
+            run's end and returns only rows that begin after it.
+        more: fields of the options instead: group, strategy, from_ms, to_ms; tables, the names of
+            those to return besides ``rejected`` …
     """
     from rebalance_core.cli.in_python import simulate as call
 
@@ -285,8 +285,8 @@ def what_if(
         members: client ids, or client id -> the topics that it subscribes to.
         queues: topic -> broker -> number of queues.
         strategy: its text, or a custom object.
-        change: by the names of scenarios' edits: add_consumers, remove_consumers, lose_broker,
-            scale_queues, switch_strategy, switch_request_mode …
+        change: the change, named as in scenarios' edits: add_consumers, remove_consumers,
+            lose_broker, scale_queues, switch_strategy, switch_request_mode …
         more: message_model, request_modes, rebalance_mode, invisible_time_s, ordered.
     """
     from rebalance_core.planning.what_if.what_if import what_if as call
@@ -297,14 +297,14 @@ def what_if(
 def explain_queue(
     ledger: Any, group: str, queue: str | MessageQueue, at: str | int, cluster: str | None = None
 ) -> Answer:
-    """Explain why a queue is with a client at a time: lists, formula, offset rule.
+    """Explain why a client holds a queue at a given time: lists, formula, offset rule.
 
     Args:
         ledger: the result of `simulate` or `audit_collection`, or the folder that a job wrote.
         group: the consumer group.
         queue: ``TOPIC/BROKER/ID``.
         at: epoch milliseconds, or RFC 3339 text.
-        cluster: where several have the group.
+        cluster: needed if several clusters have the group.
     """
     from rebalance_core.cli.in_python import explain_queue as call
 

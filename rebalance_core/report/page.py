@@ -126,8 +126,8 @@ class RuleSection:
 
     @property
     def sentences(self) -> tuple[PageItem, ...]:
-        """Return the findings that the table at the top quotes: the first, and those beside it that
-        are about no group either, as each of them states something else.
+        """Return the findings quoted in the table at the top: the first, and further ones that also
+        concern no group, because each states something different.
         """
         others = (item for item in self.items[1:SENTENCES] if not item.finding.consumer_group)
         alone = not self.items or self.items[0].finding.consumer_group
