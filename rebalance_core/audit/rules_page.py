@@ -226,7 +226,7 @@ def rules_page() -> str:
         "",
         "Defects of RocketMQ and of its clients that may explain a finding. "
         "[known-issues.toml](known-issues.toml) lists the findings, versions, symptom and remedy "
-        "of each. A finding names a thread in its evidence (`known`) where all conditions fit: "
+        "of each. A finding names a thread in its evidence (`known`) if all conditions are met: "
         "likely, not proven.",
         "",
         "## What the files cannot show",

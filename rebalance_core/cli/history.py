@@ -277,7 +277,8 @@ def _render(facts: Mapping[str, Any]) -> str:
     if facts["flaps"]:
         lines += [
             "",
-            f"{facts['flaps']:,} groups and hosts flap or change at the same hour: table flaps",
+            f"{facts['flaps']:,} groups and hosts flap, or change at the same hour on several "
+            "nights (table flaps)",
         ]
     if facts["left_out"]:
         lines += ["", f"Left out: {len(facts['left_out']):,} folders, named above"]

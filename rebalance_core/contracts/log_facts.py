@@ -544,7 +544,7 @@ CLIENT_LOG = (
         fields("group"), with_pid=True),
     LogFact(
         "paused", CLIENT, GROUP,
-        "pulls of a suspended consumer, once per second",
+        "pull attempts by a suspended consumer, once per second",
         fields("group, instance"),
         thinning=ONE_A_SECOND,
         with_pid=True,

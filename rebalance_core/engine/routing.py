@@ -190,7 +190,7 @@ def refuse_no_member(wanted: str | None, interests: Interests | None, rejected: 
     most = unknown > MAX_BAD_SHARE * (events - joins) and unknown >= MAX_BAD_SHARE * joins
     if most and unknown >= LEAST_STRAYS:
         raise InputRefused(
-            f"cluster_events lacks its beginning: {unknown:,} of the {events - joins:,} events "
+            f"cluster_events lacks its first events: {unknown:,} of the {events - joins:,} events "
             "about members concern members without an earlier CONSUMER_JOIN, so they are "
             f"refused; {_BEGINNING}, or a CONSUMER_JOIN for each member that was online at its "
             "beginning"
@@ -210,7 +210,7 @@ def _refuse_unknown_brokers(interests: Interests) -> None:
     lacking = sorted({broker for _, broker in about - there})
     if len(about - there) > MAX_BAD_SHARE * len(about | there):
         raise InputRefused(
-            "cluster_events lacks its beginning: no TOPIC_CONFIG and no BROKER_UP names "
+            "cluster_events lacks its first events: no TOPIC_CONFIG and no BROKER_UP names "
             f"{len(lacking):,} broker(s) that other events mention ({_shown(lacking)}), so those "
             f"events are refused; {_BEGINNING}, or a TOPIC_CONFIG with detail OBSERVED for each "
             "topic and broker"
@@ -252,7 +252,7 @@ def _refuse_unconfigured(wanted: str | None, interests: Interests) -> None:
     lacking_topics = sorted({f"{topic} on {broker}" for _, topic, broker in certain})
     lacking_topics = lacking_topics or sorted({topic for _, topic in lacking})
     raise InputRefused(
-        f"cluster_events lacks its beginning: groups subscribe to {len(lacking_topics):,} "
+        f"cluster_events lacks its first events: groups subscribe to {len(lacking_topics):,} "
         "topic(s) that no TOPIC_CONFIG configures "
         f"({_shown(lacking_topics)}){', though their queues have ends' if certain else ''}, so "
         f"the events of their members are refused; {_BEGINNING}, or a TOPIC_CONFIG with detail "

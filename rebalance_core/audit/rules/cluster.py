@@ -137,8 +137,8 @@ def find_unregistered(group: ClusterSnapshot) -> Iterator[Finding]:
 def find_flaps(group: ClusterSnapshot) -> Iterator[Finding]:
     """Find brokers that expired and were back at once without a restart.
 
-    Whether one was is unknown where its log does not have all of that time, or not at that time as
-    its clock is off.
+    Whether a broker restarted is unknown if its log does not cover the whole time, or if its clock
+    is off.
     """
     coverage = group.run.coverage
     for name, times in sorted(flap_times(group.broker_events, group.facts).items()):

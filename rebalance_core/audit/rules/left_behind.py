@@ -365,8 +365,8 @@ OFFLINE = Rule(
     "or if they may run unlisted.",
     "epochs (EMPTY), committed_offsets, queue_offsets, QUEUE_PROGRESS",
     "Start its consumers; messages are lost when they expire (fileReservedTime). Before you "
-    "delete the group, make sure that none of its clients runs: this collection does not show "
-    "that.",
+    "delete the group, make sure that none of its clients is running: this collection does not "
+    "show that.",
     find_offline,
     by_absence=True,
     files=("topicStatus", "consumerProgress"),

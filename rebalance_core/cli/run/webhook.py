@@ -49,7 +49,7 @@ def webhook_url(variable: str, environment: Mapping[str, str]) -> str:
     if not (allowed and host and plain) or parts.username is not None:
         raise UsageError(
             f"environment variable {variable} is not an https:// URL without a user name or "
-            "blanks (http:// is allowed for this machine only)"
+            "spaces (http:// is allowed for this machine only)"
         )
     return url
 

@@ -57,7 +57,7 @@ def test_a_history_that_lacks_its_beginning_is_refused_in_one_sentence(
         code = ended(tables, tmp_path / f"{job}{len(words)}", *words, job=job)
         said = capsys.readouterr()
         assert code == 4
-        assert "cluster_events lacks its beginning: groups subscribe" in said.err + said.out
+        assert "cluster_events lacks its first events: groups subscribe" in said.err + said.out
         assert (said.err + said.out).count("TOPIC_CONFIG configures") == 1
     with pytest.raises(InputRefused, match="lacks its beginning"):
         rebalance_core.simulate(tables)
