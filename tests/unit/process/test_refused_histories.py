@@ -59,7 +59,7 @@ def test_a_history_that_lacks_its_beginning_is_refused_in_one_sentence(
         assert code == 4
         assert "cluster_events lacks its first events: groups subscribe" in said.err + said.out
         assert (said.err + said.out).count("TOPIC_CONFIG configures") == 1
-    with pytest.raises(InputRefused, match="lacks its beginning"):
+    with pytest.raises(InputRefused, match="lacks its first events"):
         rebalance_core.simulate(tables)
 
 
@@ -79,7 +79,7 @@ def test_a_history_that_lacks_the_joins_of_most_members_is_refused_in_one_senten
         assert ended(tables, tmp_path / f"t{len(words)}", *words) == 4
         said = capsys.readouterr()
         assert (said.err + said.out).count("without an earlier CONSUMER_JOIN") == 1
-    with pytest.raises(InputRefused, match="lacks its beginning"):
+    with pytest.raises(InputRefused, match="lacks its first events"):
         rebalance_core.simulate(tables)
 
 
