@@ -126,7 +126,7 @@ def _unseen_members(group: GroupSnapshot) -> Unknown | None:
     since and a log lacks that time or other joins and leaves of the group (or, if no member was
     ever known, no log covers the whole collection); if a client's log has it commit and no broker
     denied members since; if clients of some group popped messages, perhaps through a proxy, and no
-    log shows the group; or if offsets advanced while a log has a gap.
+    log or offset shows whether this one did; or if offsets advanced while a log has a gap.
     """
     since_ms = max((row["to_ms"] or 0 for row in group.tables["memberships"]), default=0)
     listed_by, listed_ms = outsiders.last_listed(group)
@@ -153,7 +153,8 @@ def _unseen_members(group: GroupSnapshot) -> Unknown | None:
         if not outsiders.is_denied(group, last["observed_ms"]):
             return unknowns.client_unseen(last["client_id"] or "", last["observed_ms"])
     popped = {broker: times for broker, times in group.run.popped.items() if times[1] > since_ms}
-    if popped and evidence.unlogged_group(group) is not None:
+    own = popped and outsiders.offsets_over_time(group)
+    if popped and not own and evidence.unlogged_group(group) is not None:
         broker = min(popped)
         return unknowns.proxy_unseen(broker, *popped[broker])
     read = outsiders.last_reading(group)
@@ -375,7 +376,12 @@ def _certain_differences(
     """Yield the differences that no unknown fact at their time could explain."""
     modes = request_modes(group, observed)
     unrouted = {topic for topic, _ in brokers_unshown(group, prediction, observed, differences)}
-    known = (difference for difference in differences if difference.queue.topic not in unrouted)
+    last_ms = last_round(observed)[0].at_ms
+    known = (
+        difference
+        for difference in differences
+        if difference.queue.topic not in unrouted or difference.at_ms < last_ms
+    )
     for at_ms, at_once in groupby(known, key=lambda difference: difference.at_ms):
         if gap_of(group, CAUSES, Finding("", first_ms=at_ms, last_ms=at_ms)) is None:
             yield from (difference for difference in at_once if mode_is_known(difference, modes))

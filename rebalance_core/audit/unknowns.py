@@ -103,8 +103,8 @@ def proxy_unseen(broker: str, first_ms: int, last_ms: int) -> Unknown:
     return Unknown(
         NOT_COVERED,
         broker,
-        f"clients popped messages of {broker} between {utc(first_ms)} and {utc(last_ms)}, and "
-        "brokers do not list the clients of a proxy",
+        f"the revive log of {broker} grew between {utc(first_ms)} and {utc(last_ms)}, so messages "
+        "are popped, and brokers do not list the clients of a proxy",
         "Copy the logs of the proxies; if the cluster has none, those of the brokers.",
     )
 

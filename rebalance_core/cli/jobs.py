@@ -60,15 +60,20 @@ class _NoPandas:
             raise ModuleNotFoundError(name=name)
 
 
-def _module_of(job: str) -> ModuleType:
+def _module(job: str) -> ModuleType:
+    return import_module(f"rebalance_core.cli.{job}")
+
+
+def _without_pandas(job: str) -> ModuleType:
     """Import a job's module, hiding pandas from pyarrow.
 
     pyarrow looks for pandas once, at its first value, and takes a third of a second to import it.
-    If a frame is requested later, pyarrow imports pandas then.
+    If a table is converted later, pyarrow imports pandas then; but it no longer recognises frames
+    as arguments, so this is only for a process that is the job's own.
     """
     sys.meta_path.insert(0, _NoPandas)
     try:
-        module = import_module(f"rebalance_core.cli.{job}")
+        module = _module(job)
         if "pyarrow" in sys.modules:
             sys.modules["pyarrow"].scalar(0)
     finally:
@@ -85,10 +90,12 @@ class Job:
     summary: str
     examples: tuple[str, ...]
 
-    def run(self, options: JobOptions) -> JobReport:
-        """Import the job's module and run it."""
+    def run(self, options: JobOptions, own_process: bool = False) -> JobReport:
+        """Import the job's module and run it; a process of its own starts without pandas."""
+        name = self.name.replace("-", "_")
         with _few_collections():
-            report: JobReport = _module_of(self.name.replace("-", "_")).run(options)
+            module = _without_pandas(name) if own_process else _module(name)
+            report: JobReport = module.run(options)
         return report
 
 

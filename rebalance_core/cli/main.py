@@ -41,7 +41,7 @@ def main(job: str | None = None, argv: Sequence[str] | None = None) -> int:
             _print("", end="")
             return ExitCode.OK
         with terminal.nothing_on_stdout():
-            report = chosen.run(options)
+            report = chosen.run(options, own_process=argv is None)
         end = _end(report.exit_code)
         _print(
             _json({**report.facts, **end}) if options.json else terminal.visible_lines(report.text)

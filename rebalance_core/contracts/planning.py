@@ -129,7 +129,7 @@ PLAN_SUMMARY = Table(
         max_redelivery_s? DOUBLE as in plan_steps, after
         cannot_pop? STRING why POP changes nothing: {allowed}
         proxy_clients? BIGINT clients whose proxy restarts; null: no proxy restarts
-        proxy_wait_s? DOUBLE how long a message waits for this at most, invisible for 60 s
+        proxy_wait_s? DOUBLE the longest that a message waits because of this, invisible for 60 s
         proxy_repeat_s? DOUBLE from a stop until messages just delivered may be redelivered
         orphan_queue_seconds? DOUBLE queues x seconds without an owner until steps settle
         double_queue_seconds? DOUBLE seconds x (owners - 1) until steps settle

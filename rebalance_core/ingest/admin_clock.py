@@ -6,9 +6,10 @@ clock is off if most of them exclude an offset of zero and agree on another.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import TypeAlias
 
 from rebalance_core.ingest.broker_folders import BrokerFolder
 from rebalance_core.ingest.clock_zones import PULLED_MS, nearest_zone
@@ -67,6 +68,8 @@ CLEARLY = 4
 
 Spans = list[tuple[int, int]]
 """Times or clock offsets that a statement allows, disjoint and in order."""
+_Statement: TypeAlias = tuple[str, Spans]
+"""The document that makes a statement, and the clock offsets that it allows."""
 DUMPS, STORES = "dumps", "stores"
 
 
@@ -159,7 +162,8 @@ def clocks_off(
     copied = _difference(allowed[STORES], ())
     if dumped is not None and dumped.error_ms is not None and (copied is None or copied.error_ms):
         as_dumped, alone = (
-            sum(not _allows(spans, ms) for spans in allowed[STORES]) for ms in (dumped.behind_ms, 0)
+            sum(not _allows(spans, ms) for _, spans in allowed[STORES])
+            for ms in (dumped.behind_ms, 0)
         )
         if as_dumped < alone:
             copied = dumped
@@ -220,7 +224,7 @@ def _of_lists(
     counted: Mapping[str, FileStats],
     lines: _Timelines,
     folders: Mapping[str, BrokerFolder],
-) -> Iterator[Spans]:
+) -> Iterator[_Statement]:
     """Yield the times allowed by member lists, at which the broker's log has exactly the listed
     members.
 
@@ -239,7 +243,8 @@ def _of_lists(
             for name in by_group.get((broker, group), ()):
                 there = _presence(lines.members[broker, name], lines.starts.get(broker, ()))
                 spans = _within(there if name in shown else _others(there), begin, end)
-                yield _differences(spans, at_ms, LINE_MS, LINE_MS + ANSWERED_MS)
+                apart = _differences(spans, at_ms, LINE_MS, LINE_MS + ANSWERED_MS)
+                yield file.name, apart
 
 
 def _within(spans: Spans, begin: int, end: int) -> Spans:
@@ -275,7 +280,7 @@ def _of_commits(
     counted: Mapping[str, FileStats],
     lines: _Timelines,
     folders: Mapping[str, BrokerFolder] | None = None,
-) -> Iterator[Spans]:
+) -> Iterator[_Statement]:
     """Yield the times allowed by committed offsets: after the previous commit and before the next.
 
     A commit in a pull by a client that was then killed may be logged much later. A slave's offsets
@@ -298,12 +303,12 @@ def _of_commits(
                 reached, passed = bisect_left(offsets, offset), bisect_right(offsets, offset)
                 low = commits[reached - 1][0] if reached else NEVER_MS
                 high = commits[passed][0] if passed < len(commits) else EVER_MS
-                yield _differences([(low, high)], at_ms, SENT_MS, late_ms)
+                yield file.name, _differences([(low, high)], at_ms, SENT_MS, late_ms)
 
 
 def _of_ends(
     dumps: Iterable[CollectedFile], counted: Mapping[str, FileStats], lines: _Timelines
-) -> Iterator[Spans]:
+) -> Iterator[_Statement]:
     """Yield the times allowed by ends of queues: not after a group's first commit above the end.
 
     A commit that has always been above an end is a fault of the group. Ends fall when a broker
@@ -331,7 +336,7 @@ def _of_ends(
             ]
             first_ms = min(above, default=NEVER_MS)
             if first_ms + MOST_WIDE_MS >= at_ms:
-                yield _differences([(NEVER_MS, first_ms)], at_ms, 0, SECOND_MS)
+                yield file.name, _differences([(NEVER_MS, first_ms)], at_ms, 0, SECOND_MS)
 
 
 def _brokers_above_end(shown: FileStats) -> Iterator[str]:
@@ -349,7 +354,7 @@ def _of_queues(
     counted: Mapping[str, FileStats],
     lines: _Timelines,
     folders: Mapping[str, BrokerFolder],
-) -> Iterator[Spans]:
+) -> Iterator[_Statement]:
     """Yield the times allowed by stores' queue numbers: the topic had that many by the broker's own
     log.
     """
@@ -359,24 +364,26 @@ def _of_queues(
             changes = lines.members.get((broker, name)) if name.startswith(QUEUES) else None
             if changes:
                 spans = _within(_presence(changes, ()), *lines.periods.get(broker, (0, 0)))
-                yield _differences(spans, file.written_ms or 0, LINE_MS, LINE_MS + ANSWERED_MS)
+                at_ms = file.written_ms or 0
+                apart = _differences(spans, at_ms, LINE_MS, LINE_MS + ANSWERED_MS)
+                yield file.name, apart
 
 
 def _of_versions(
     stores: Iterable[CollectedFile], counted: Mapping[str, FileStats], lines: _Timelines
-) -> Iterator[Spans]:
+) -> Iterator[_Statement]:
     """Yield the times allowed by the last changes in stores, which a copy cannot predate."""
     for file in stores:
         behind = lines.beats.get(file.place)
         for changed_ms, _ in counted[file.name].witnessed.get(VERSION, ()):
             if behind:
                 changed = [(changed_ms + min(behind), EVER_MS)]
-                yield _differences(changed, file.written_ms or 0, LINE_MS, 0)
+                yield file.name, _differences(changed, file.written_ms or 0, LINE_MS, 0)
 
 
 def _of_pulls(
     dumps: Iterable[CollectedFile], counted: Mapping[str, FileStats], clients: Mapping[str, int]
-) -> tuple[list[Spans], list[int]]:
+) -> tuple[list[_Statement], list[int]]:
     """Return the times allowed by clients' last pulls, and the offset if the pulls were just then.
 
     A running client has pulled in the last 30 s, whatever happens to its messages; of several in
@@ -390,11 +397,11 @@ def _of_pulls(
             gap -= clients.get(file.arguments[2] if len(file.arguments) > 2 else "", 0)
             gaps.setdefault((file.written_ms or 0, file.arguments[1]), []).append(gap)
     allowed, exact = [], []
-    for of_dump in gaps.values():
+    for (at_ms, group), of_dump in gaps.items():
         for gap in of_dump:
             zone = nearest_zone(gap - PULLED_MS // 2, PULLED_MS)
             spans = {(-max(of_dump) + z - ANSWERED_MS, -gap + z + PULLED_MS) for z in (0, zone)}
-            allowed.append(sorted(spans))
+            allowed.append((f"{at_ms} {group}", sorted(spans)))
             exact.append(-gap)
     return allowed, exact
 
@@ -417,9 +424,21 @@ def _differences(times: Spans, at_ms: int, early_ms: int, late_ms: int) -> Spans
     return joined
 
 
-def _difference(statements: Iterable[Spans], exact: Iterable[int]) -> ClockOff | None:
-    """Return the difference allowed by nearly all statements, if too many exclude 0."""
-    statements = list(statements)
+def _difference(stated: Iterable[_Statement], exact: Iterable[int]) -> ClockOff | None:
+    """Return the difference allowed by nearly all statements, if too many exclude 0.
+
+    If only one of several documents excludes 0, it may as well be old: the clock may be right.
+    """
+    stated = list(stated)
+    excluding = {source for source, spans in stated if not _allows(spans, 0)}
+    clock = _nearly_always([spans for _, spans in stated], exact)
+    alone = len(excluding) == 1 and len({source for source, _ in stated}) > 1
+    if clock is None or clock.error_ms is None or not alone:
+        return clock
+    return ClockOff(0, abs(clock.behind_ms) + clock.error_ms)
+
+
+def _nearly_always(statements: Sequence[Spans], exact: Iterable[int]) -> ClockOff | None:
     without = sum(not _allows(spans, 0) for spans in statements)
     if without < LEAST:
         return None

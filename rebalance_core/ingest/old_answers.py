@@ -4,7 +4,6 @@ they repeat an earlier answer after what they show had changed.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from itertools import chain
 
 from rebalance_core.ingest.collection import CollectedFile
 from rebalance_core.ingest.fact import OLD_ANSWER, Unreadable
-from rebalance_core.ingest.file_reader import ANSWER, COMMIT, END, FileStats
+from rebalance_core.ingest.file_reader import ANSWER, COMMIT, END, MOST_WITNESSES, FileStats
 from rebalance_core.model.times import MINUTE_MS, SECOND_MS
 
 PULLED_AGAIN_MS = 40 * SECOND_MS
@@ -62,24 +61,29 @@ def _of_clients(answers: Iterable[_Answer]) -> Iterator[tuple[str, str]]:
         for text, ((pulled_ms, _), *_) in answer.stats.witnessed.items() if arguments[2:] else ():
             if text.startswith(ANSWER):
                 earlier = first.setdefault((arguments[2], text), answer)
-                was_live = pulled_ms > earlier.at_ms - MINUTE_MS
+                was_live = pulled_ms > earlier.at_ms - PULLED_AGAIN_MS
                 if was_live and answer.at_ms - earlier.at_ms > PULLED_AGAIN_MS:
                     message = f"it repeats {earlier.file.name}: no pull of the client is newer"
                     yield answer.file.name, message
 
 
-# The end of a queue falls only if the broker loses messages or the topic is recreated. An answer
-# that repeats all offsets of an earlier one to the same query is that one if another from the same
-# minute still, or again, has the end to which the queue had grown. topicStatus prints since when.
+# The end of a queue falls only if the broker loses messages or the topic is created anew. An answer
+# that repeats all offsets of an earlier one to the same question is that one if another of the same
+# minute still, or again, has the end to which the queue had grown. Commands of one round run beside
+# each other, so that only an answer of a minute before shows how far it had grown, or topicStatus,
+# which prints since when.
 def _of_ends(answers: Iterable[_Answer]) -> Iterator[tuple[str, str]]:
-    with_ends = [answer for answer in answers if any(_offsets(answer, END))]
-    seen: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
+    with_ends = [
+        answer
+        for answer in answers
+        if any(_offsets(answer, END)) and len(answer.stats.witnessed) < MOST_WITNESSES
+    ]
+    seen: dict[str, list[_SeenEnd]] = defaultdict(list)
     for answer in with_ends:
         for queue, since_ms, end in _offsets(answer, END):
-            insort(seen[queue], (answer.at_ms, end, answer.file.name))
-            if since_ms:
-                stored_ms = min(since_ms + CLOCKS_APART_MS, answer.at_ms)
-                insort(seen[queue], (stored_ms, end, answer.file.name))
+            by_ms = answer.at_ms + MINUTE_MS
+            by_ms = min(since_ms + CLOCKS_APART_MS, by_ms) if since_ms else by_ms
+            seen[queue].append(_SeenEnd(answer, end, by_ms))
     first: dict[tuple[object, ...], _Answer] = {}
     for answer in with_ends:
         ends = sorted((queue, end) for queue, _, end in _offsets(answer, END))
@@ -87,14 +91,23 @@ def _of_ends(answers: Iterable[_Answer]) -> Iterator[tuple[str, str]]:
         question = (answer.file.arguments, tuple(ends), tuple(commits))
         earlier = first.setdefault(question, answer)
         for queue, end in ends if earlier is not answer else ():
-            if shown_by := _higher(seen[queue], earlier.at_ms, answer.at_ms, end):
+            if higher := _higher(seen[queue], earlier.at_ms, answer.at_ms, end):
                 topic, queue_id, broker = queue.split(" ")
                 yield (
                     answer.file.name,
-                    f"it repeats {earlier.file.name}, and {shown_by}, of the same minute, has a "
-                    f"higher end of {topic} {broker}:{queue_id}",
+                    f"it repeats {earlier.file.name}, and {higher.file.name}, of the same minute, "
+                    f"has a higher end of {topic} {broker}:{queue_id}",
                 )
                 break
+
+
+@dataclass(frozen=True, slots=True)
+class _SeenEnd:
+    """An end of a queue that an answer shows, and by when the queue had certainly reached it."""
+
+    shown_by: _Answer
+    end: int
+    by_ms: int
 
 
 def _offsets(answer: _Answer, what: str) -> Iterator[tuple[str, int, int]]:
@@ -103,21 +116,21 @@ def _offsets(answer: _Answer, what: str) -> Iterator[tuple[str, int, int]]:
             yield name.removeprefix(what), since_ms, offset
 
 
-def _higher(seen: list[tuple[int, int, str]], since_ms: int, at_ms: int, end: int) -> str:
-    """Return an answer from the same minute with the end to which a queue grew after a time; empty
-    if it did not grow or none shows it.
+def _higher(seen: Iterable[_SeenEnd], since_ms: int, at_ms: int, end: int) -> _Answer | None:
+    """Return an answer of the same minute with the end to which a queue grew after a time; None if
+    it did not, or if none shows it.
 
     Args:
-        seen: when the end was seen, its offset and the file, in chronological order.
+        seen: the ends of the queue.
         since_ms: the time.
         at_ms: when it is ``end`` again.
         end: the lower end.
     """
-    between = seen[bisect_right(seen, (since_ms + 1,)) : bisect_left(seen, (at_ms,))]
-    highest = max((grown for _, grown, _ in between), default=end)
+    later = [each for each in seen if each.shown_by.at_ms > since_ms]
+    grown = max((each.end for each in later if each.by_ms <= at_ms), default=end)
     near = (
-        name
-        for ms, grown, name in seen
-        if grown >= highest and abs(ms - at_ms) <= MINUTE_MS and ms > since_ms
+        each.shown_by
+        for each in later
+        if each.end >= grown and abs(each.shown_by.at_ms - at_ms) <= MINUTE_MS
     )
-    return next(near, "") if highest > end else ""
+    return next(near, None) if grown > end else None

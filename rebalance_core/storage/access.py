@@ -165,7 +165,8 @@ def s3_access(bucket: str, environment: Mapping[str, str] = os.environ) -> S3Acc
 def _is_endpoint(text: str) -> bool:
     """Return True for a URL with a host and, if it has a port, a possible one."""
     try:
-        return _ENDPOINT.fullmatch(text) is not None and urlsplit(text).port != 0
+        parts = urlsplit(text)
+        return bool(_ENDPOINT.fullmatch(text) and parts.hostname) and parts.port != 0
     except ValueError:  # of urlsplit, and of a port beyond 65535
         return False
 

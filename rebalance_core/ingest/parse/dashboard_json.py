@@ -96,8 +96,8 @@ def _progress(data: Any, source: str) -> Results:
         name = name_of(info.text("topic"), "topic")
         for queue in info.items("queueStatInfoList"):
             entry = Entry(queue, f"queue of {name}")
-            end = offset_of(_long(queue, "brokerOffset"), "brokerOffset")
-            committed = offset_of(_long(queue, "consumerOffset"), "consumerOffset")
+            end = offset_of(_long(queue, "brokerOffset"), f"a brokerOffset of {name}")
+            committed = offset_of(_long(queue, "consumerOffset"), f"a consumerOffset of {name}")
             holder = entry.text("clientInfo") or ""
             total += end - committed
             values = {

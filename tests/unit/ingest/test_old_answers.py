@@ -99,6 +99,14 @@ def test_ends_that_grew_before_the_answer_by_the_time_of_the_last_message(folder
     assert not old(folder)
 
 
+def test_answers_of_one_round_cross_each_other(folder: Path) -> None:
+    """The command that began first was answered last."""
+    put(folder, 0, "topicStatus", [5, 7])
+    put(folder, 895, "consumerProgress", [5, 9])
+    put(folder, 896, "topicStatus", [5, 7])
+    assert not old(folder)
+
+
 def test_ends_that_may_have_fallen(folder: Path) -> None:
     """The topic was created anew, and later messages brought it to the same ends."""
     put(folder, 0, "consumerProgress", [5, 7])
