@@ -1,4 +1,4 @@
-"""Reads and writes the TOML file of findings that are accepted for a time, with reasons and expiry
+"""Reads and writes the TOML file of temporarily accepted findings, with reasons and expiry
 dates.
 """
 
@@ -29,7 +29,7 @@ KEYS = ("rule_id", *WHERE, "reason", "expires", "snooze_until", "ticket")
 
 
 SNOOZED_UNTIL = "snoozed until "
-"""The prefix of ``accepted`` for an entry with ``snooze_until``."""
+"""The prefix of ``accepted`` for entries with ``snooze_until``."""
 
 
 FIRST_ACCEPTANCE_DAYS = 30
@@ -78,7 +78,7 @@ def accept(finding: Found, accepted: Iterable[Acceptance]) -> Found:
 def read_accepted(
     text: str, where: str, rule_ids: Iterable[str], never: Iterable[str], today: date
 ) -> tuple[tuple[Acceptance, ...], tuple[Acceptance, ...]]:
-    """Return the entries that hold today and those that have expired.
+    """Return the entries that are valid today and those that have expired.
 
     Args:
         text: the file.
@@ -88,7 +88,7 @@ def read_accepted(
         today: the day of the audit.
 
     Raises:
-        UsageError: the file has mistakes; the message names each with its line.
+        UsageError: the file has mistakes; the message lists each with its line.
     """
     entries, mistakes = toml_entries(text, where, "accepted", "acceptance")
     valid, unacceptable = set(rule_ids), set(never)
@@ -113,13 +113,13 @@ def read_accepted(
 def toml_entries(
     text: str, where: str, name: str, kind: str, *, beside: Sequence[str] = ()
 ) -> tuple[list[tuple[str, TomlTable]], list[str]]:
-    """Return a file's tables ``[[name]]``, each with its position, and the mistakes in the file.
+    """Return a file's ``[[name]]`` tables, each with its position, and the mistakes in the file.
 
     Args:
         text: the file.
         where: its name, for messages.
         name: the name of the tables.
-        kind: the name of a table's object, for messages.
+        kind: the name of what a table describes, for messages.
         beside: other keys that the file may contain.
 
     Raises:
@@ -176,7 +176,7 @@ def write_accepted(findings: Iterable[ToAccept], today: date) -> str:
     """Return a file that accepts these findings for `FIRST_ACCEPTANCE_DAYS`, with reasons to fill
     in.
 
-    There is an entry per rule and group; entries for findings about the cluster name the broker or
+    There is one entry per rule and group; entries for findings about the cluster name the broker or
     topic.
     """
     expires = today + timedelta(days=FIRST_ACCEPTANCE_DAYS)
@@ -204,7 +204,7 @@ def _naming(finding: ToAccept) -> tuple[Named, ...]:
 
 
 def _escaped(name: str) -> str:
-    """Return the name as a glob that matches only that name."""
+    """Return a glob that matches only this name."""
     return "".join(f"[{c}]" if c in "*?[" else c for c in name)
 
 

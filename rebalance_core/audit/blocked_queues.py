@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BlockedQueue:
-    """A queue whose client finishes no messages.
+    """A queue whose client does not finish any messages.
 
     Attributes:
         fact: the client's answer, or mqadmin's remark about it.
         since_ms: when the client last finished a message.
-        over: the later commit that moved, if one is known.
+        over: the later commit that advanced, if one is known.
     """
 
     fact: HeldQueueFact | StuckQueueFact
@@ -31,11 +31,11 @@ class BlockedQueue:
 
 
 def blocked_queues(group: GroupSnapshot) -> list[BlockedQueue]:
-    """Return the queues that stood still for long, judging by commits where possible.
+    """Return the queues that have stood still for a long time, judging by commits where possible.
 
-    mqadmin looks at a single moment and calls a queue blocked after a minute without a finished
-    message (ConsumerRunningInfo.analyzeProcessQueue), but a slow listener may finish the messages
-    of a queue in bursts that are as far apart.
+    mqadmin takes a single sample and calls a queue blocked after a minute without a finished
+    message (ConsumerRunningInfo.analyzeProcessQueue), but a slow listener may finish a queue's
+    messages in bursts that are just as far apart.
     """
     progress = {queue_of(row): row for row in progress_rows(group)}
     found = []
@@ -68,8 +68,8 @@ def _moved_after(row: GroupQueueProgressRow, since_ms: int, at_ms: int) -> Recov
 def _is_slow(
     row: GroupQueueProgressRow, since_ms: int, seen_ms: int, over: Recovery | None
 ) -> bool:
-    """Return True if the commit moves and was not observed unchanged for two minutes."""
-    if over is not None:  # the commit may have moved at once
+    """Return True if the commit advances and was not seen unchanged for two minutes."""
+    if over is not None:  # the commit may have advanced at once
         return seen_ms - since_ms < STANDSTILL_MS
     until_ms = max(row["committed_ms"] or seen_ms, seen_ms)
     return (row["commit_rate"] or 0) > 0 and until_ms - since_ms < STANDSTILL_MS

@@ -31,13 +31,13 @@ FLAP_MS = 120_000
 
 
 CLOCKS_MS = 70_000
-"""The largest allowed difference between the clocks of a broker, which dates its start, and a name
-server, which dates its return.
+"""The maximum allowed difference between the clock of a broker, which dates its start, and that of
+a name server, which dates its return.
 """
 
 
 STOPPED = "STOPPED"
-"""Detail of a BROKER_DOWN: the broker unregistered itself."""
+"""Detail of BROKER_DOWN: the broker unregistered itself."""
 
 
 REMOVED = "an administrator removed it from the name servers, and it has not registered again"
@@ -49,7 +49,7 @@ _MOMENTS = {
     "MASTER_DOWN": "lost its master",
     "MASTER_UP": "got a master",
 }
-"""The state that an event puts its broker in."""
+"""The state into which an event puts its broker."""
 
 
 def down_brokers(events: Iterable[BrokerEventsRow]) -> frozenset[str]:
@@ -61,7 +61,7 @@ def down_brokers(events: Iterable[BrokerEventsRow]) -> frozenset[str]:
 
 
 def master_outages(events: Iterable[BrokerEventsRow]) -> dict[str, tuple[MasterOutage, ...]]:
-    """Return when each broker had no master while a slave lived.
+    """Return when each broker had no master while a slave was alive.
 
     Args:
         events: the events of one cluster's brokers; only MASTER_DOWN and MASTER_UP count.
@@ -113,12 +113,13 @@ def flap_times(
 def unlogged_stops(
     events: Iterable[BrokerEventsRow], facts: FactsByKind, returned: Mapping[str, int]
 ) -> dict[str, Timeline[Process]]:
-    """Return when each broker ran, by broker; unknown between two starts without a logged stop,
-    before a return that only a dump shows, and since an outage that ended without a log line.
+    """Return when each broker was running, by broker; unknown between two starts without a logged
+    stop, before a return that only a dump shows, and after an outage that ended without a log line.
 
     Args:
         events: the events of one cluster's brokers and their masters.
-        facts: BROKER_STARTED counts, and BROKER_REGISTERED with `untold_ms`, but of slaves.
+        facts: BROKER_STARTED counts, and BROKER_REGISTERED with `untold_ms` if the broker has no
+            slave.
         returned: the start of each outage that ended without a log line, epoch ms, by broker.
     """
     events = sorted(events, key=lambda row: (row["event_ms"], row["sequence"]))
@@ -149,7 +150,7 @@ def unlogged_stops(
 
 
 class _Unlogged(NamedTuple):
-    """A time in which no log shows whether a broker ran."""
+    """A period in which no log shows whether a broker was running."""
 
     broker: str
     from_ms: int
@@ -178,7 +179,7 @@ def going_on(
     masters: Mapping[str, Sequence[MasterOutage]],
     signs: Mapping[str, int],
 ) -> dict[str, int]:
-    """Return since when brokers have been down, or without a master, although they show a later
+    """Return the times since which brokers have been down, or without a master, despite a later
     sign of life.
 
     Args:
@@ -243,7 +244,7 @@ def broker_outages(
 
 
 def _ended(rows: Iterable[BrokerEventsRow], flaps: set[tuple[int, int]]) -> Iterator[BrokerOutage]:
-    """Yield a broker's outages that ended, given its events in order."""
+    """Yield a broker's ended outages, given its events in order."""
     down_ms: int | None = None
     for row in rows:
         if row["event_type"] == BROKER_DOWN:
@@ -267,9 +268,9 @@ def moments(
     facts: FactsByKind, broker_events: Iterable[BrokerEventsRow]
 ) -> dict[str, tuple[tuple[int, str], ...]]:
     """Return the log entries about each broker, from its replicas, the name servers and itself, in
-    order of time.
+    chronological order.
 
-    Proxies have their starts.
+    For proxies, these are their starts.
     """
     logged: list[tuple[str, int, str]] = []
     address: dict[str, str] = {}
@@ -308,7 +309,7 @@ def signs_of_life(
 
 
 def notices(broker_events: Iterable[BrokerEventsRow]) -> dict[str, tuple[str, ...]]:
-    """Return how each broker notified members of changes, in order of time."""
+    """Return how each broker notified members of changes, in chronological order."""
     ways: dict[str, tuple[str, ...]] = {}
     for row in sorted(broker_events, key=lambda row: (row["event_ms"], row["sequence"])):
         if row["event_type"] == NOTICES:

@@ -1,4 +1,4 @@
-"""Finds the causes of findings among other findings, for `caused_by` in ``findings``."""
+"""Finds the causes of findings among the other findings, for `caused_by` in ``findings``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rebalance_core.contracts.rows import FindingsRow
 
 Condition = Callable[["FindingsRow", "FindingsRow"], bool]
-"""Takes the cause and then the finding; returns True if the finding's evidence names the cause."""
+"""Takes the cause, then the finding; returns True if the finding's evidence names the cause."""
 
 Subject = Literal["consumer_group", "topic"]
 GROUP: tuple[Subject, ...] = ("consumer_group",)
@@ -29,8 +29,8 @@ class Link:
         cause: the rule of the cause.
         consequence: the rule of the finding that follows.
         same: columns that must agree, besides the cluster.
-        condition: a further requirement.
-        quiet: whether the cause is still certain although it is INFO when over.
+        condition: an additional requirement.
+        quiet: whether the cause remains certain even though it becomes INFO once it is over.
     """
 
     cause: str
@@ -41,29 +41,31 @@ class Link:
 
 
 def _gives(reason: str) -> Condition:
-    """Return the condition that the consequence gives this reason."""
+    """Return the condition that the consequence states this reason."""
     return lambda cause, finding: finding["evidence"].get("reason") == reason
 
 
 def _held_by_twins(cause: FindingsRow, finding: FindingsRow) -> bool:
-    """Return True if only processes with this client id hold each of the queues twice."""
+    """Return True if the only double holders of the queues are processes with this client id."""
     clients = finding["evidence"].get("clients", "").split(", ")
     return all(client.startswith(f"{cause['client_id']} (") for client in clients)
 
 
 def _held_by_several(cause: FindingsRow, finding: FindingsRow) -> bool:
-    """Return True if two clients hold the queues in the ledger, neither of them a duplicate."""
+    """Return True if two clients, neither of them a duplicate, hold the queues in the ledger."""
     twins = "(" in finding["evidence"].get("clients", "(")
     return not twins and "as dumps show" not in finding["summary"]
 
 
 def _storm_of(words: str) -> Condition:
-    """Return the condition that a storm names the cause in `words`, with columns filled in."""
+    """Return the condition that a storm names the cause given by `words`, with columns filled
+    in.
+    """
     return lambda cause, finding: words.format_map(cause) in finding["evidence"].get("causes", "")
 
 
 def _unheld(cause: FindingsRow, finding: FindingsRow) -> bool:
-    """Return True if the unread queues are those that have no holder in the comparison."""
+    """Return True if the unread queues are those without a holder in the comparison."""
     unheld = cause["evidence"].get("unheld")
     return unheld is not None and unheld == finding["evidence"].get("queues")
 
@@ -87,9 +89,9 @@ def _equal(*names: str) -> Condition:
 
 
 def _set_up(rule_id: str, *names: str) -> Link:
-    """Return a link of a rule to itself, because groups with the same topic set-up share a cause.
+    """Return a link from a rule to itself, because groups with the same topic set-up share a cause.
 
-    The finding of the first group is the cause.
+    The first group's finding is the cause.
     """
     return Link(rule_id, rule_id, TOPIC, _equal(*names))
 
@@ -145,8 +147,8 @@ LINKS = (
     _set_up("READ_ONLY_BROKER_COUNTED", "brokers"),
     _set_up("TOPIC_GONE", "deleted_from", "still_on"),
 )
-"""All ways in which a finding can follow from another; a finding without an entry has no known
-cause.
+"""All the ways in which one finding can follow from another; a finding without an entry has no
+known cause.
 """
 
 
@@ -154,7 +156,7 @@ def with_causes(findings: Iterable[FindingsRow]) -> list[FindingsRow]:
     """Return the findings, each with the fingerprint of its cause.
 
     A finding has a cause only if the findings of exactly one rule fit (`LINKS`) at a time when both
-    held. An INFO finding causes only INFO findings, unless its link is quiet.
+    findings held. An INFO finding causes only INFO findings, unless its link is quiet.
 
     Args:
         findings: all findings of a run, as rows with a fingerprint.
@@ -197,7 +199,7 @@ def _first(row: FindingsRow) -> tuple[Any, ...]:
 
 
 def _may_cause(link: Link, cause: FindingsRow, row: FindingsRow) -> bool:
-    """Return True if both held at the same time, and the cause is at least as certain."""
+    """Return True if both held at the same time and the cause is at least as certain."""
     sure = link.quiet and "not_covered" not in cause["evidence"]
     if cause["severity"] == INFO and row["severity"] != INFO and not sure:
         return False

@@ -1,9 +1,10 @@
-"""Compares two audits: which findings are new, persistent, healed, gone, or not examined.
+"""Compares two audits to determine which findings are new, persistent, healed, gone or not
+examined.
 
 A finding is healed if this run reports its end (`night.has_ended`). An absent finding is gone only
 if this run looked for it: its cluster was completely collected, its group was judged, and the files
-that its rule read before are present again. Findings that were not examined are carried from run to
-run, so each finding is compared with the last run that examined it.
+that its rule read before are present again in this run. Findings that were not examined are carried
+from run to run, so each finding is compared with the last run that examined it.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ OF_FILES = frozenset(
         "INGEST_NO_NAMESRV_LOG",
     }
 )
-"""Findings about what was collected, which every run checks."""
+"""Findings about the collection itself, which every run checks."""
 JUDGED_WITHOUT_OWNERS = (
     STRATEGY,
     STATIC_TOPIC,
@@ -64,7 +65,7 @@ JUDGED_WITHOUT_OWNERS = (
     COMPARISON_FAILED,
     SYSTEM,
 )
-"""Reasons for UNKNOWN other than missing evidence: rules that need no owners were still checked."""
+"""Reasons for UNKNOWN other than missing evidence; rules that need no owners were still checked."""
 _OF_GROUPS = ("consumerStatus", "consumerProgress", *MEMBER_COMMANDS)
 _OUTPUT = re.compile(r"(?:^|/)[0-9]{10,16}-([A-Za-z]+)(?:-([^/]*))?")
 
@@ -99,7 +100,7 @@ class ListedFinding(TypedDict):
 
 
 class ListedChanges(TypedDict):
-    """The findings in each state since the previous run; persistent ones are only counted."""
+    """The findings in each state since the previous run; persistent findings are only counted."""
 
     new: list[ListedFinding]
     reopened: list[ListedFinding]
@@ -116,7 +117,7 @@ def _kind_of(name: str, kind: str) -> tuple[str, str]:
 
 
 class Files:
-    """The files that a run understood at least in part.
+    """The files that a run understood, at least in part.
 
     Args:
         read: their records in ``_run.json``: name, kind, understood; a run on tables has none.
@@ -141,7 +142,7 @@ class Files:
         return tuple(sorted(self._kinds.keys() - {_kind_of(*file)[0] for file in collected}))
 
     def has(self, kind: str, group: str | None) -> bool:
-        """Return True if a file of the kind was collected; outputs about a group must concern this
+        """Return True if a file of this kind was collected; output about a group must be about this
         group.
         """
         names = self._kinds.get(kind, set())
@@ -197,7 +198,7 @@ class AuditedScope:
         return (finding["cluster"], finding["consumer_group"], finding["rule_id"]) in self.failed
 
     def at(self, finding: FindingsRow, needs: Iterable[str]) -> bool:
-        """Return True if the run would have seen the finding again if it still held.
+        """Return True if the run would have found it again if it still held.
 
         Args:
             finding: a row of ``findings`` of an earlier run.
@@ -222,14 +223,14 @@ class AuditedScope:
 
 
 def _not_judged(finding: FindingsRow) -> str | None:
-    """Return the rule that failed on a group or is unsure of its finding, or None."""
+    """Return the rule that failed for a group or is uncertain of its finding, or None."""
     if finding["rule_id"] == RULE_FAILED.rule_id:
         return str(finding["evidence"]["failed"])
     return str(finding["rule_id"]) if is_unsure(finding) else None
 
 
 def _was_judged(rule_id: str, verdict: GroupVerdictsRow) -> bool:
-    """Return True if a rule could examine the group."""
+    """Return True if rules could examine the group."""
     rule = RULES.get(rule_id)
     if verdict["unasked"] and rule is not None and set(rule.files) & set(MEMBER_COMMANDS):
         return False
@@ -301,9 +302,10 @@ class Changes:
     def listed(
         self, shown: Callable[[FindingsRow], FindingsRow] = lambda row: row
     ) -> ListedChanges:
-        """Return each state with its findings, for a program; persistent findings are only counted.
+        """Return each state with its findings, in machine-readable form; persistent findings are
+        only counted.
 
-        ``shown``: earlier findings in a form without clients, if they must be hidden.
+        ``shown``: earlier findings without client ids, if these must be hidden.
         """
         unseen = [shown(earlier.finding) for earlier in self.not_looked_at]
         return {
@@ -322,14 +324,14 @@ def failing_findings(
     changes: Changes | None = None,
     fail_on_new: str | None = None,
 ) -> list[FindingsRow]:
-    """Return the open findings for which an audit ends with exit code 3.
+    """Return the open findings that make an audit end with exit code 3.
 
     Args:
         findings: all findings of the run. An incomplete collection always counts.
         fail_on: the lowest severity that counts.
         changes: the changes since the previous run, if there is one.
-        fail_on_new: the lowest severity of new and reopened findings, which alone count if it is
-            given; None applies ``fail_on``.
+        fail_on_new: the lowest severity of new and reopened findings; if given, only these count.
+            None applies ``fail_on``.
     """
     still_open = [row for row in findings if row["accepted"] is None]
     incomplete = [row for row in still_open if row["rule_id"] == COLLECTION_INCOMPLETE.rule_id]
@@ -365,7 +367,7 @@ Absence = Literal["healed", "gone", "not_looked_at"]
 
 
 def ended_findings(findings: Iterable[FindingsRow]) -> dict[str, FindingsRow]:
-    """Return the ended findings of a run by fingerprint."""
+    """Return a run's ended findings, by fingerprint."""
     return {fingerprint(row): row for row in findings if has_ended(row)}
 
 
@@ -395,8 +397,8 @@ def changes_since(
         findings: all findings of this run.
         earlier: the earlier findings; those that are accepted now do not count as gone.
         looked: what this run examined.
-        truncated: rules of which the previous run did not keep all findings, so that none of their
-            findings counts as new.
+        truncated: rules whose findings the previous run did not all keep, so none of them counts as
+            new.
         gone_before: fingerprints of findings that were gone in an earlier run.
     """
     now = [row for row in findings if row["severity"] != INFO]
@@ -425,7 +427,7 @@ def changes_since(
 
 
 def truncated_rules(kept: Mapping[str, int], counted: Mapping[str, Mapping[str, int]]) -> list[str]:
-    """Return rules with fewer findings kept than counted, by severity and acceptance.
+    """Return the rules with fewer findings kept than counted by severity and acceptance.
 
     >>> truncated_rules({"A": 3, "B": 1}, {"A": {"ERROR": 2, "accepted": 1}, "B": {"INFO": 2}})
     ['B']

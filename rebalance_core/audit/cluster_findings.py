@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def run_cluster_rules(group: ClusterSnapshot) -> list[FindingsBegun]:
-    """Return the findings on a cluster as a whole, as rows without the cluster."""
+    """Return the findings about a cluster as a whole, as rows without the cluster."""
     rows: list[FindingsBegun] = []
     for rule in CLUSTER_RULES:
         findings = rule.find_in_cluster(group) if rule.find_in_cluster else ()
@@ -38,7 +38,7 @@ def run_cluster_rules(group: ClusterSnapshot) -> list[FindingsBegun]:
 
 @dataclass(frozen=True)
 class ClusterFindings:
-    """Facts and findings about the clusters as such.
+    """Facts and findings about the clusters themselves.
 
     Attributes:
         runs: the audit run of each cluster, which its groups' rules need.
@@ -66,10 +66,10 @@ class ClusterFindings:
         Args:
             of_ingest: findings of `ingest` that concern no group.
             of_groups: findings about groups.
-            unknown: the groups with missing evidence in each cluster, and how many were compared. A
+            unknown: the groups with missing evidence in each cluster, and the number compared. A
                 row has verdict, reason, unasked, groups (their number) and the first names.
             accepted: valid acceptances.
-            redact_salt: the salt of the names that replace client ids; None shows the ids.
+            redact_salt: the salt for the names that replace client ids; None shows the ids.
         """
         rows = [*self.findings, *of_ingest]
         groups = grouped(of_groups, lambda row: row["cluster"])
@@ -104,7 +104,7 @@ def cluster_findings(
     night: NightBegin = NIGHT,
     lost_kinds: tuple[str, ...] = (),
 ) -> ClusterFindings:
-    """Judge each cluster in its night; the other arguments are those of `cluster_snapshot`."""
+    """Judge each cluster for its night; the other arguments are those of `cluster_snapshot`."""
     runs: dict[str, AuditRun] = {}
     findings: list[FindingsRow] = []
     brokers: set[str | None] = set()

@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 
 ANY_EXPIRED = "MESSAGES_OF_ANY_EXPIRED"
 MOST_EXPIRED = 10_000
-"""The maximum number of these facts kept per cluster, newest first; old clients with slow listeners
-may log more.
+"""The maximum number of these facts to keep per cluster, newest first; old clients with slow
+listeners may log more.
 """
 
 CLUSTER_KINDS = (
@@ -79,21 +79,23 @@ CLUSTER_KINDS = (
     "REVIVE_PROGRESS",
     "REVIVE_METRICS",
 )
-"""Facts about the cluster, few enough to collect on the driver. HEARTBEAT_FAILED: a row for each
-process and broker that it did not reach, HEARTBEAT_REFUSED: for each reason in each client's log;
-NO_BROKER_ADDRESS, UNLOCK_FAILED: one for each queue that a client did not pull, or did not unlock;
-MESSAGES_OF_ANY_EXPIRED: at most `MOST_EXPIRED`, for each queue of a client that logs no threads;
-BROKER_STARTED, PROXY_STARTED: one for each start; MASTER_ADDRESS: one for each address of a master;
-REVIVE_PASS: one for each revive queue (8 a broker) and step of lateness.
+"""Facts about the cluster, few enough to collect on the driver. HEARTBEAT_FAILED: one row per
+process and broker that it did not reach; HEARTBEAT_REFUSED: one per reason in each client's log;
+NO_BROKER_ADDRESS, UNLOCK_FAILED: one per queue that a client did not pull, or did not unlock;
+MESSAGES_OF_ANY_EXPIRED: at most `MOST_EXPIRED`, one per queue of a client that logs no threads;
+BROKER_STARTED, PROXY_STARTED: one per start; MASTER_ADDRESS: one per address of a master;
+REVIVE_PASS: one per revive queue (8 per broker) and step of lateness.
 """
 
 
 @dataclass(frozen=True)
 class ClusterRows:
-    """The facts about a cluster that rules read; their number grows with brokers, not with groups.
+    """The facts about a cluster that rules read; their number grows with the number of brokers, not
+    of groups.
 
     Attributes:
-        facts: observed facts of the requested kinds; a COLLECTED fact has the span of the events.
+        facts: observed facts of the requested kinds; a COLLECTED fact covers the span of the
+            events.
         dumps: the latest dump by command and broker.
         broker_events: BROKER_UP and BROKER_DOWN, MASTER_UP and MASTER_DOWN, NOTICES.
         coverage: the times that its files cover.
@@ -134,7 +136,9 @@ def cluster_rows(
 
 
 def _collected(span: SpansRow) -> ObservedFactsRow:
-    """Return a COLLECTED fact of the period that events span, for tables without a collection."""
+    """Return a COLLECTED fact for the period that the events span, for tables without a
+    collection.
+    """
     return {
         "cluster": span["cluster"],
         "kind": "COLLECTED",
@@ -152,7 +156,7 @@ def _collected(span: SpansRow) -> ObservedFactsRow:
 
 
 _SPANNED = "cluster_events"
-"""The source of a COLLECTED fact that ingest did not write."""
+"""The source of a COLLECTED fact not written by ingest."""
 
 
 def cluster_snapshot(
@@ -165,7 +169,7 @@ def cluster_snapshot(
     not_before_ms: int | None = None,
     lost_kinds: tuple[str, ...] = (),
 ) -> ClusterSnapshot:
-    """Return the input of the rules about the cluster, with the run that the rules about its groups
+    """Return the input of the cluster's rules, including the run that the rules about its groups
     use.
 
     Args:
@@ -174,7 +178,7 @@ def cluster_snapshot(
         broker_events: BROKER_UP and BROKER_DOWN, MASTER_UP and MASTER_DOWN, NOTICES of
             cluster_events.
         coverage: rows of the table.
-        stale_hours: evidence that is older than this at the end no longer shows the present state.
+        stale_hours: evidence older than this at the end no longer shows the present state.
         not_before_ms: a collection that ends before this is too old.
         lost_kinds: kinds of files that the previous run read and this run lacks.
     """
@@ -277,7 +281,7 @@ def _heartbeats_refused(facts: FactsByKind) -> dict[str, tuple[RefusedHeartbeat,
 
 
 def _addresses(facts: FactsByKind) -> dict[str, str]:
-    """Return the broker that last had each address."""
+    """Return, for each address, the broker that had it last."""
     started = {
         row["broker_name"]: row["details"]["address"]
         for row in sorted(facts["BROKER_STARTED"], key=stated_last)
@@ -293,7 +297,7 @@ def _addresses(facts: FactsByKind) -> dict[str, str]:
 
 
 def _popped(facts: FactsByKind) -> dict[str, tuple[int, int]]:
-    """Return the last dumps between which each broker's revive log grew."""
+    """Return, for each broker, the last dumps between which its revive log grew."""
     ends = grouped(
         facts["REVIVE_PROGRESS"], lambda row: (row["broker_name"], row["details"]["revive_queue"])
     )
@@ -321,7 +325,7 @@ def _with_brokers(
     turns: list[BrokerEventsRow],
     coverage: list[CoverageRow],
 ) -> AuditRun:
-    """Return the run, with the times at which each broker was up, without a master or away.
+    """Return the run, adding the times at which each broker was up, without a master or away.
 
     Args:
         run: the run so far.
@@ -348,7 +352,7 @@ def _with_brokers(
     lives = {broker: covered.ends(broker) for broker in headless}
     lives |= {broker: signs[broker] for broker in gone}
     returned = going_on(events, masters, lives)
-    # a process that was master before may be master again without a log
+    # a former master may become master again without a log line
     unlogged = {row["broker_name"] for row in files if row["details"].get("unlogged")}
     returned |= {broker: masters[broker][-1].down_ms for broker in headless & unlogged}
     with_slaves = {row["broker_name"] for row in facts["BROKER_SLAVES"]}

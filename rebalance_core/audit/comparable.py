@@ -31,7 +31,7 @@ NOT_MODELLED = (verdicts.STATIC_TOPIC, verdicts.LITE_TOPIC)
 
 
 def unpredictable(group: GroupSnapshot) -> str | None:
-    """Return why the expected owners are unknown, or None if the ledger has them."""
+    """Return the reason why the expected owners are unknown, or None if the ledger has them."""
     if reads_static_topic(group):
         return verdicts.STATIC_TOPIC
     if lite_topics(group):
@@ -56,7 +56,7 @@ def why_unobserved(group: GroupSnapshot) -> str:
 def predictable_times(group: GroupSnapshot, times_ms: Iterable[int]) -> set[int]:
     """Return the times at which the topics and the share of every member are known.
 
-    Cost: linear in the members, plus the uncertain members for each time.
+    Cost: linear in the number of members, plus the uncertain members at each time.
     """
     unreadable = unreadable_topics(group)
     doubted = [
@@ -74,8 +74,8 @@ def predictable_times(group: GroupSnapshot, times_ms: Iterable[int]) -> set[int]
 
 
 def _doubtful(members: Iterable[MembershipsRow], unreadable: Iterable[str]) -> bool:
-    """Return True if the behaviour of one of these members' clients on one of these topics, which
-    have no readable queue, was never tested.
+    """Return True if one of these members' clients was never tested on one of these topics, which
+    have no readable queue.
     """
     topics = {*unreadable}
     return any(
@@ -85,7 +85,7 @@ def _doubtful(members: Iterable[MembershipsRow], unreadable: Iterable[str]) -> b
 
 
 def _none_answered(group: GroupSnapshot) -> bool:
-    """Return whether the group was dumped, and no member reported its queues."""
+    """Return whether the group was dumped but no member reported its queues."""
     return bool(silent_members(group)) or any(
         omitted(group, progress) for progress in progress_dumps(group)
     )
@@ -97,7 +97,7 @@ def depends_on_missing(group: GroupSnapshot) -> bool:
 
 
 def known_brokers(group: GroupSnapshot) -> set[str]:
-    """Return the brokers that the group's queues, topics or dumps name."""
+    """Return the brokers named by the group's queues, topics or dumps."""
     owned = {row["broker_name"] for row in group.owned}
     return (
         owned

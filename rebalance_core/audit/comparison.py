@@ -1,5 +1,5 @@
-"""Compares the predicted with the observed ownership of a group: EQUAL, DIFFERS, UNSTABLE, UNKNOWN
-or OFFLINE.
+"""Compares a group's predicted and observed ownership: EQUAL, DIFFERS, UNSTABLE, UNKNOWN or
+OFFLINE.
 """
 
 from __future__ import annotations
@@ -64,14 +64,14 @@ class ComparisonResult:
         verdict: one of `model.verdicts.VERDICTS`.
         reason: one of `model.verdicts.REASONS` for UNKNOWN, the event for UNSTABLE, otherwise
             empty.
-        observations: how many were compared; dumped_ms: the time of the last one, if any.
+        observations: the number compared; dumped_ms: the time of the last one, if any.
         last_round_ms: when the last round of dumps began.
-        differences: differences outside every window, in all rounds.
-        unasked: brokers of the group that no consumerConnection of the last round queried.
-        unsettled: the difference in the last round that came longest after its change, within the
-            window.
-        unheld: queues without a holder according to consumerProgress alone, for any strategy.
-        unanswered_round: members of the last round that did not report their queues; None if all
+        differences: differences outside any window, in all rounds.
+        unasked: brokers of the group that no consumerConnection in the last round queried.
+        unsettled: the difference in the last round that was seen longest after its change, within
+            the window.
+        unheld: queues without a holder according to consumerProgress alone, whatever the strategy.
+        unanswered_round: members in the last round that did not report their queues; None if all
             did.
         unknown: the missing evidence, if it is the reason for UNKNOWN.
         basis: one of `model.verdicts.BASES`.
@@ -109,7 +109,7 @@ def _basis(group: GroupSnapshot) -> verdicts.Basis:
 
 
 def _without_members(group: GroupSnapshot) -> ComparisonResult:
-    """Return OFFLINE, or UNKNOWN if there may be members that no file shows."""
+    """Return OFFLINE, or UNKNOWN if the group may have members that no file shows."""
     offline = ComparisonResult(verdicts.OFFLINE)
     gap = _unseen_members(group) if group.run.coverage.known else None
     if gap is None:
@@ -120,13 +120,14 @@ def _without_members(group: GroupSnapshot) -> ComparisonResult:
 
 
 def _unseen_members(group: GroupSnapshot) -> Unknown | None:
-    """Return why a group without known members may have a member, or None if it has none.
+    """Return the reason why a group without known members may have one, or None if it has none.
 
-    It may have a member if a list of members is later than the last leave; if no broker was queried
-    since and a log lacks that time or other joins and leaves of the group (or, if no member was
-    ever known, no log covers the whole collection); if a client's log has it commit and no broker
-    denied members since; if clients of some group popped messages, perhaps through a proxy, and no
-    log or offset shows whether this one did; or if offsets advanced while a log has a gap.
+    It may have a member if a member list is later than the last leave; if no broker was queried
+    since then and a log lacks that time or other joins and leaves of the group (or, if no member
+    was ever known, no log covers the whole collection); if a client's log shows it committing and
+    no broker has denied having members since; if clients of some group popped messages, perhaps
+    through a proxy, and no log or offset shows whether this one did; or if offsets advanced while a
+    log has a gap.
     """
     since_ms = max((row["to_ms"] or 0 for row in group.tables["memberships"]), default=0)
     listed_by, listed_ms = outsiders.last_listed(group)
@@ -163,7 +164,7 @@ def _unseen_members(group: GroupSnapshot) -> Unknown | None:
 
 
 def _gap_of_all(group: GroupSnapshot) -> Unknown | None:
-    """Return what the logs of the group's brokers lack, if none covers the whole collection."""
+    """Return the gap in the logs of the group's brokers, if none covers the whole collection."""
     first_ms, last_ms = group.run.start_ms, evidence.end_of(group)
     brokers = sorted(evidence.group_brokers(group))
     gaps = [group.run.coverage.of_broker(broker).gap(first_ms, last_ms) for broker in brokers]
@@ -209,7 +210,7 @@ def _compare_with_ledger(
         return ComparisonResult(verdicts.UNKNOWN, verdicts.STALE_DUMP, dumped_ms=newest)
     if newest < group.run.members_since_ms:
         return ComparisonResult(verdicts.UNKNOWN, verdicts.NOT_COVERED, dumped_ms=newest)
-    # members that no row has may have held queues before the logs begin
+    # members that are in no row may have held queues before the logs begin
     observed = [seen for seen in observed if seen.at_ms >= group.run.members_since_ms]
     round_ = last_round(observed)
     start_ms = round_[0].at_ms
@@ -247,12 +248,12 @@ def _differences(
 ) -> Iterator[Difference]:
     """Yield observations that fit no possible state of the ledger at their time.
 
-    An observation at a time with too many possible states counts as fitting.
+    An observation counts as fitting if too many states are possible at its time.
 
     Args:
         group: its snapshot.
         prediction: its ledger.
-        observed: the observations, in order of time.
+        observed: the observations, in chronological order.
         modes: the modes of its topics.
         start_ms: when the last round began; before it, topics whose mode is unknown count as
             fitting.
@@ -275,10 +276,10 @@ def _is_contradiction(
     difference: Difference,
     unknown_queues: set[MessageQueue],
 ) -> bool:
-    """Return whether a change that is under way does not explain the difference.
+    """Return whether the difference remains unexplained by any change under way.
 
     During a change, a lock, a suspension, a duplicate client id or an older view may explain it,
-    and so may a state that is missing from the ledger because a file is missing, as when no state
+    and so may a state that the ledger lacks because a file is missing, for example if no state
     contains the queue.
     """
     if prediction.changing(difference.at_ms, difference.at_ms + COMMAND_MS) is None:
@@ -313,7 +314,7 @@ def _changes(
 
 
 def _unsettled(prediction: Prediction, round_: list[Observation]) -> Unsettled | None:
-    """Return the difference that came longest after a change in progress, if any."""
+    """Return the difference seen longest after the start of a change in progress, if any."""
     unsettled: list[Unsettled] = []
     for at_ms, at_once in groupby(round_, key=lambda observation: observation.at_ms):
         change = prediction.changing(at_ms, at_ms + COMMAND_MS)
@@ -331,11 +332,11 @@ def _unsettled(prediction: Prediction, round_: list[Observation]) -> Unsettled |
 def _agreed_ms(
     group: GroupSnapshot, prediction: Prediction, round_: list[Observation]
 ) -> int | None:
-    """Return the time from which the last round agrees with the ledger after changes under way.
+    """Return the time from which the last round agrees with the ledger following changes under way.
 
-    This covers only changes that appear in dumps but not in logs; None if there were none, or if it
-    does not agree. Such a change may have happened at any time since the previous dump, and a
-    member that holds the queues of the new state has seen it.
+    Only changes that appear in dumps but not in logs count; None if there were none, or if it does
+    not agree. Such a change may have happened at any time since the previous dump, and a member
+    that holds the queues of the new state has seen it.
     """
     under_way = prediction.under_way(round_[0].at_ms)
     if not under_way or not all(evidence.shown_by_dumps(group, epoch) for epoch in under_way):
@@ -355,7 +356,7 @@ def _unknown_if_uncovered(
     observed: list[Observation],
     result: ComparisonResult,
 ) -> ComparisonResult:
-    """Return the result, changed to UNKNOWN if the collected files do not support it."""
+    """Return the result, or UNKNOWN if the collected files do not support it."""
     if result.verdict not in (verdicts.EQUAL, verdicts.SHARED, verdicts.DIFFERS):
         return result
     since_ms = result.last_round_ms if result.verdict == verdicts.DIFFERS else None
@@ -373,7 +374,7 @@ def _certain_differences(
     observed: list[Observation],
     differences: Sequence[Difference],
 ) -> Iterator[Difference]:
-    """Yield the differences that no unknown fact at their time could explain."""
+    """Yield the differences that could not be explained by any fact unknown at their time."""
     modes = request_modes(group, observed)
     unrouted = {topic for topic, _ in brokers_unshown(group, prediction, observed, differences)}
     last_ms = last_round(observed)[0].at_ms
@@ -419,7 +420,9 @@ def _torn_before(group: GroupSnapshot, observed: list[Observation], start_ms: in
 def _verdict(
     group: GroupSnapshot, still: list[Difference], changes: list[EpochsRow]
 ) -> tuple[verdicts.Verdict, str] | None:
-    """Return the verdict and reason from differences or changes in the last round, or None."""
+    """Return the verdict and reason derived from differences or changes in the last round, or
+    None.
+    """
     if any(not difference.cause for difference in still):
         return verdicts.DIFFERS, ""
     if still:
@@ -430,8 +433,8 @@ def _verdict(
 
 
 def _agreement(round_: list[Observation], prediction: Prediction) -> tuple[verdicts.Verdict, str]:
-    """Return the verdict and reason if nothing differs, since only clients and proxies show who
-    pops what.
+    """Return the verdict and reason if nothing differs; only clients and proxies show who pops
+    what.
     """
     if not prediction.shares(round_[-1].at_ms):
         return verdicts.EQUAL, ""

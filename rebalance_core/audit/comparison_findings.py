@@ -1,4 +1,4 @@
-"""The findings of a comparison: one per class and topic that differs, and one for UNKNOWN."""
+"""The findings from a comparison: one per class and topic that differs, and one for UNKNOWN."""
 
 from collections.abc import Iterator
 
@@ -116,7 +116,7 @@ COMPARISON_RULES: dict[str, Rule] = {
 def comparison_findings(
     group: GroupSnapshot, result: ComparisonResult
 ) -> Iterator[tuple[Rule, Finding]]:
-    """Yield the findings of a group's comparison, each with its rule."""
+    """Yield the findings from a group's comparison, each with its rule."""
     name = group.consumer_group
     if result.verdict == verdicts.UNSTABLE:
         late = None if result.unsettled is None else difference.lateness(group, result.unsettled)

@@ -41,9 +41,9 @@ def gaps(
     Args:
         group: its snapshot.
         prediction: its ledger.
-        observed: the observations, in order of time.
+        observed: the observations, in chronological order.
         differences: those of the comparison.
-        differs_since_ms: when the round began that differs; None: the verdict is that it agrees.
+        differs_since_ms: when the differing round began; None if the verdict is agreement.
     """
     name, differs = group.consumer_group, differs_since_ms is not None
     if differs_since_ms is None:
@@ -97,7 +97,7 @@ def _held_unknown(
 
 
 def _masters_unknown(group: GroupSnapshot, observed: list[Observation]) -> Unknown | None:
-    """Return why a broker, whose queues have no owner in the last round, may be up again.
+    """Return the reason why a broker whose queues have no owner in the last round may be up again.
 
     Only a master grants the order locks that would give them one (rocketmq.md §7).
     """
@@ -113,8 +113,8 @@ def _masters_unknown(group: GroupSnapshot, observed: list[Observation]) -> Unkno
 
 
 def _mode_unstated(name: GroupSnapshot, differences: Iterable[Difference]) -> str:
-    """Return a member that holds a queue that should be popped but did not report its mode, so that
-    the group's mode may not apply to it; empty if there is none.
+    """Return a member that holds a queue that should be popped but did not report its mode, which
+    may differ from the group's; empty if there is none.
     """
     dumped = {row["client_id"] for row in name.facts["DUMP"] if row["client_id"]}
     members = {row["client_id"] for row in name.tables["memberships"]}
@@ -135,7 +135,7 @@ def _mode_unstated(name: GroupSnapshot, differences: Iterable[Difference]) -> st
 def _mode_unsure(
     name: GroupSnapshot, observed: list[Observation], differences: Iterable[Difference]
 ) -> str:
-    """Return a topic that no member of the last round pops although it should, or the reverse.
+    """Return a topic that no member of the last round pops although one should, or vice versa.
 
     The topic's mode may have changed without a log line. Return an empty string if there is no such
     topic.
@@ -161,7 +161,7 @@ def _mode_unsure(
 def _unshown(
     name: GroupSnapshot, prediction: Prediction, observed: list[Observation]
 ) -> list[MessageQueue]:
-    """Return queues with a predicted owner that neither a dump of the last round nor the owner
+    """Return the queues with a predicted owner that neither a dump in the last round nor the owner
     shows.
 
     A client's own queues in its answer count even if the answer is cut off.
@@ -200,10 +200,10 @@ def brokers_unshown(
     observed: list[Observation],
     differences: Iterable[Difference],
 ) -> list[tuple[str, str]]:
-    """Return differing topics, each with the brokers for which the last round shows none of its
+    """Return the differing topics, each with the brokers on which the last round shows none of its
     queues.
 
-    A topic may vanish from a broker without a line (a switch of roles in controller mode).
+    A topic may vanish from a broker without a log line (a role switch in controller mode).
     """
     kept_ms = name.run.coverage.topic_stores
     differing = {difference.queue.topic for difference in differences}
@@ -222,8 +222,8 @@ def brokers_unshown(
 
 
 def request_modes(name: GroupSnapshot, observed: Iterable[Observation]) -> Modes:
-    """Return the topics whose mode is unknown for a time, because only the first later evidence
-    dates a change: from the last client that was seen popping a topic until the topic was pulled
+    """Return the topics whose mode is unknown for a time because a change is dated only by the
+    first later evidence: from the last client seen popping a topic until the topic was pulled
     again.
     """
     clients = [

@@ -51,7 +51,7 @@ _ASKED = {
 REMEDIES = 3
 """The maximum number of remedies listed in a finding about uncertain findings."""
 LOG_GAP_MS = 10 * MINUTE_MS
-"""Logs copied right before a round of dumps end at most this long before its last dump."""
+"""Logs that are copied right before a round of dumps end at most this long before its last dump."""
 EXPORTED: tuple[Literal["topics.json", "subscriptionGroup.json", "consumerOffset.json"], ...] = (
     "topics.json",
     "subscriptionGroup.json",
@@ -74,7 +74,7 @@ def find_incomplete(group: ClusterSnapshot) -> Iterator[Finding]:
 
 
 def find_no_coverage(group: ClusterSnapshot) -> Iterator[Finding]:
-    """Yield a finding if the tables of the collection have no coverage."""
+    """Yield a finding if the collection's tables have no coverage."""
     if not group.run.coverage.known and group.facts["BROKER_FILE"]:
         yield Finding(
             "The tables have no coverage, so the audit cannot know which times the files cover "
@@ -83,8 +83,8 @@ def find_no_coverage(group: ClusterSnapshot) -> Iterator[Finding]:
 
 
 def incomplete_brokers(group: ClusterSnapshot) -> Iterator[Finding]:
-    """Yield findings about missing broker files; if no broker's files were collected, a single
-    finding.
+    """Yield findings about missing broker files, or a single one if no broker's files were
+    collected.
     """
     missing, newest = missing_brokers(group), _newest_of_brokers(group)
     bare = [broker for broker in missing if not newest.get(broker, {}).keys() - {"dump"}]
@@ -104,7 +104,7 @@ def incomplete_brokers(group: ClusterSnapshot) -> Iterator[Finding]:
 def missing_brokers(group: ClusterSnapshot) -> dict[str, Finding | None]:
     """Return the brokers without collected files, or without recent ones, each with its finding.
 
-    The finding is None if a broker.log exists but cannot be read, which `files_not_read` reports.
+    The finding is None if there is an unreadable broker.log, which `files_not_read` reports.
     """
     facts, run = group.facts, group.run
     unread = {
@@ -145,8 +145,8 @@ def missing_brokers(group: ClusterSnapshot) -> dict[str, Finding | None]:
 
 
 def ended_logs(group: ClusterSnapshot) -> Iterator[Finding]:
-    """Yield logs that end long before the dumps or are cut off, and missing logs of alternating
-    masters.
+    """Yield findings about logs that end long before the dumps or are cut off, and about missing
+    logs of alternating masters.
     """
     commands = (*LIVE_COMMANDS, *MEMBER_COMMANDS)
     asked = [row["last_ms"] for row in group.dumps if row["command"] in commands]
@@ -199,7 +199,7 @@ def missing_name_servers(facts: FactsByKind) -> Iterator[Finding]:
 
 
 def missing_dumps(group: ClusterSnapshot) -> Iterator[Finding]:
-    """Yield the kinds of dumps that are missing or old.
+    """Yield findings about the kinds of dumps that are missing or old.
 
     A dump that cannot be read counts as present.
     """
@@ -292,10 +292,10 @@ def _if_unread(why: str) -> str:
 
 
 def not_collected(rows: Iterable[NotCollectedFact]) -> Iterator[Finding]:
-    """Yield the files and queries that the collector failed to get, by folder of a server or
-    client.
+    """Yield findings about files and answers that the collector failed to get, by server or client
+    folder.
 
-    All answers of the cluster share one finding.
+    All of the cluster's answers share one finding.
     """
     alike: dict[tuple[str, ...], list[NotCollectedFact]] = {}
     for row in rows:
@@ -336,7 +336,9 @@ def renamed_groups(rows: Iterable[GroupRenamedFact]) -> Iterator[Finding]:
 
 
 def missing_exports(group: ClusterSnapshot) -> Iterator[Finding]:
-    """Yield the stores that brokers keep in RocksDB and that were not exported recently."""
+    """Yield findings about stores that brokers keep in RocksDB and that were not exported
+    recently.
+    """
     facts, run = group.facts, group.run
     made = (row["last_ms"] for row in group.dumps if row["command"] == PROGRESS)
     progress = max(made, default=0)
@@ -383,7 +385,7 @@ def missing_exports(group: ClusterSnapshot) -> Iterator[Finding]:
 def lost_kinds(kinds: Sequence[str]) -> Iterator[Finding]:
     """Yield a finding if this run lacks kinds of files that the previous run read.
 
-    `missing_dumps` reports the other kinds.
+    `missing_dumps` reports the remaining kinds.
     """
     kinds = [kind for kind in kinds if not any({kind} <= {*some} <= {*kinds} for some in _ASKED)]
     if kinds:
@@ -435,7 +437,7 @@ def unsure_findings(rows: Iterable[FindingsRow]) -> Iterator[Finding]:
 
 
 def _sentences(texts: Sequence[str]) -> str:
-    """Return the first texts, each a sentence, and the number of further ones."""
+    """Return the first texts, each a sentence, and the number of remaining ones."""
     more = len(texts) - REMEDIES
     return " ".join([*texts[:REMEDIES], *([f"And {more} more."] if more > 0 else [])])
 
@@ -456,7 +458,7 @@ def _hours(span_ms: int) -> str:
 def _incomplete(
     what: str, lacks: str, evidence: Mapping[str, object] = MappingProxyType({}), **where: Any
 ) -> Finding:
-    """Return a finding; ``lacks`` tells it apart from others about the same broker."""
+    """Return a finding; ``lacks`` distinguishes it from others about the same broker."""
     return Finding(what[0].upper() + what[1:] + ".", {**evidence, LACKS: lacks}, **where)
 
 

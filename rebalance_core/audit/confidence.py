@@ -21,15 +21,14 @@ if TYPE_CHECKING:
 def borne_out(
     rule: Rule, group: GroupSnapshot, findings: Iterable[Finding], verdict: str
 ) -> Iterator[Finding]:
-    """Yield a rule's findings about a group, as INFO if their evidence is incomplete or the state
-    has ended.
+    """Yield a rule's findings about a group, lowered to INFO if their evidence is incomplete or the
+    state has ended.
 
     Args:
         rule: the rule.
         group: the group's snapshot.
         findings: the rule's findings.
-        verdict: the group's verdict, of which EQUAL shows that all members use the assumed
-            strategy.
+        verdict: the group's verdict; EQUAL shows that all members use the assumed strategy.
     """
     for finding in findings:
         reads = rule.reads if finding.reads is None else finding.reads
@@ -45,7 +44,7 @@ def borne_out(
 
 
 def borne_out_in_cluster(rule: Rule, findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Yield a rule's findings about the cluster as a whole, as `borne_out` does."""
+    """Yield a rule's findings about the cluster as a whole, lowered as by `borne_out`."""
     for finding in findings:
         yield _as_known(rule, finding, finding.ended_by, ())
 
@@ -53,7 +52,7 @@ def borne_out_in_cluster(rule: Rule, findings: Iterable[Finding]) -> Iterator[Fi
 def _as_known(
     rule: Rule, finding: Finding, shown_by: str, gaps: Iterable[Unknown | None]
 ) -> Finding:
-    """Return the finding, as INFO if there is evidence of its end or one of the gaps applies."""
+    """Return the finding, as INFO if there is evidence that it ended or one of the gaps applies."""
     if finding.last_ms is not None and shown_by:
         return _ended(rule, finding, finding.last_ms, shown_by)
     if (finding.severity or rule.severity) == INFO:
@@ -63,8 +62,8 @@ def _as_known(
 
 
 def _unseen_change(group: GroupSnapshot, finding: Finding) -> Unknown | None:
-    """Return a gap in the logs before the dumped state, in which an unseen change may have left it
-    unsettled.
+    """Return a gap in the logs before the dumped state, in which an unseen change may have
+    unsettled it.
     """
     seen_ms = finding.seen_ms
     if seen_ms is None:

@@ -1,4 +1,4 @@
-"""Counts findings, and determines which are kept and shown, in which order."""
+"""Counts findings, and determines which are kept and shown, and in what order."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _PLACE = ("consumer_group", "topic", "broker_name", "queue_id", "client_id")
 
 
 KEPT_FIRST = (*_PLACE, "first_ms", "summary", "last_ms", "remedy")
-"""The order in which a rule's findings of equal severity are kept if there are too many."""
+"""The order in which a rule's findings of the same severity are kept if there are too many."""
 
 
 SHOWN_FIRST = ("rule_id", *_PLACE, "summary", "cluster", "first_ms", "last_ms", "remedy")
@@ -57,7 +57,7 @@ def count_findings(findings: Iterable[FindingsRow]) -> list[Count]:
 
 
 def count_causes(findings: Iterable[FindingsRow]) -> dict[str, int]:
-    """Return the number of causes of the open findings, by the worst severity among each cause's
+    """Return the number of causes of the open findings, by the highest severity among each cause's
     consequences.
     """
     rows = [row for row in findings if row["accepted"] is None]
@@ -90,19 +90,19 @@ def to_accept(findings: Iterable[FindingsRow]) -> list[ToAccept]:
 
 
 def shown_first(findings: Iterable[FindingsRow], limit: int) -> list[FindingsRow]:
-    """Return the findings to show first: open, then most severe."""
+    """Return the findings to show first: open findings, then the most severe."""
     return sorted(findings, key=_order(SHOWN_FIRST))[:limit]
 
 
 def capped(findings: Iterable[FindingsRow], rows_of_a_rule: int) -> list[FindingsRow]:
-    """Return the first findings of each rule of a cluster, open and most severe first."""
+    """Return the first findings of each rule in a cluster, open and most severe first."""
     rule = ("cluster", "rule_id")
     ordered = sorted(sorted(findings, key=_order(KEPT_FIRST)), key=_by(rule))
     return [row for _, rows in groupby(ordered, _by(rule)) for row in list(rows)[:rows_of_a_rule]]
 
 
 def worst_groups(findings: Iterable[FindingsRow], groups: int) -> list[tuple[str, str]]:
-    """Return the (cluster, consumer_group) of the groups with the worst open findings above
+    """Return the (cluster, consumer_group) of the groups with the most severe open findings above
     INFO.
     """
     errors: Counter[tuple[str, str]] = Counter()
@@ -127,7 +127,7 @@ def _order(names: Iterable[str]) -> Callable[[Mapping[str, object]], tuple[Any, 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """The number of accepted and open findings of a rule and severity."""
+    """The numbers of accepted and open findings of a rule at one severity."""
 
     rule_id: str
     severity: str
