@@ -1,4 +1,4 @@
-"""Derives the periods that the collected files cover, as a timeline per log."""
+"""Derives the periods that the collected files cover, as one timeline per log."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ CLIENT_SILENT_MS = 50 * SECOND_MS
 
 
 class Process(Enum):
-    """The state of a process at a time, as its log shows it."""
+    """The state of a process at a given time, as shown by its log."""
 
     RUNS = "runs"
     STOPPED = "stopped"
@@ -54,10 +54,10 @@ class LogSpan:
     """A collected stretch of a log.
 
     Attributes:
-        from_ms: its first line; to_ms: its last line.
-        from_start: whether the process started at its begin and logged nothing just before.
+        from_ms: the time of its first line; to_ms: that of its last.
+        from_start: whether the process started at its beginning and logged nothing just before.
         steady: whether the log has lines at all times.
-        torn: whether lines were refused, which may contain facts that the stretch lacks.
+        torn: whether lines were refused, which may state facts that the stretch lacks.
     """
 
     from_ms: int
@@ -74,9 +74,9 @@ class CollectedLog:
     Attributes:
         file: the log.
         spans: its stretches, which do not touch.
-        down: whether its process is down at the end, so that the log may end.
-        begun: whether the log is complete since its process first started.
-        silent_ms: how long its process may run after its last line without writing another.
+        down: whether its process is down at the end, so that the log may end early.
+        begun: whether the log is complete from its process's first start.
+        silent_ms: how long its process may continue to run without writing another line.
     """
 
     file: LogFile
@@ -87,7 +87,7 @@ class CollectedLog:
 
     @property
     def end_ms(self) -> int:
-        """Return when its last line was written; 0 if it has no lines."""
+        """Return when its last line was written, or 0 if it has no lines."""
         return self.spans[-1].to_ms if self.spans else 0
 
     @property
@@ -118,20 +118,22 @@ class Coverage:
 
     Attributes:
         brokers: the brokers' logs, by broker name.
-        known: False if the tables do not state it because ingest did not write them; then
+        known: False if the tables do not state it because they were not written by ingest; then
             everything counts as covered.
         clients: the logs of clients, by folder.
         name_servers: the logs of all name servers as one, which show which brokers were up; None:
             every broker is up unless its own log shows otherwise.
-        offsets_lost: by broker from when to when the newest copy of its consumerOffset.json is
-            missing, or not whole, though stores were copied then.
-        clocks: by folder how far off times may be that its host's clock dates, ms, after ingest's
-            corrections; under no name those that concern every group.
+        offsets_lost: by broker, the periods (from, to) in which the newest copy of its
+            consumerOffset.json is missing or incomplete, although stores were copied.
+        clocks: by folder, the possible error in ms of times dated by its host's clock, after
+            ingest's corrections; the empty name has the errors that concern every group.
         hosts: the folders of each broker's logs, by broker.
-        client_clock_unknown: that of a client is, or nothing compares it with the brokers'.
-        topic_stores: by broker when its newest whole topics.json was copied.
-        offset_stores: by broker when whole copies of its consumerOffset.json were made, in order.
-        named_error_ms: the same of dumps and of copies of stores, by the moment that each is of.
+        client_clock_unknown: whether a client's clock is off, or was never compared with the
+            brokers'.
+        topic_stores: by broker, when its newest complete topics.json was copied.
+        offset_stores: by broker, when complete copies of its consumerOffset.json were made, in
+            order.
+        named_error_ms: the possible error, ms, of dumps and store copies, by the time of each.
     """
 
     brokers: Mapping[str, CollectedLog] = field(default_factory=dict)
@@ -165,7 +167,7 @@ class Coverage:
 
     @property
     def hears_name_servers(self) -> bool:
-        """Return True if a name server's log was collected or this is unknown."""
+        """Return True if a name server's log was collected, or if this is unknown."""
         return not self.known or self.name_servers is None or bool(self.name_servers.spans)
 
     @property
@@ -175,18 +177,18 @@ class Coverage:
         return min(ends, default=None)
 
     def clocks_of(self, brokers: Iterable[str]) -> Iterator[Timeline[Process]]:
-        """Yield the periods in which times of these brokers can be compared with others."""
+        """Yield the periods in which times from these brokers can be compared with others."""
         folders = ["", *(folder for broker in brokers for folder in self.hosts.get(broker, ()))]
         for folder in folders:
             if folder in self.clocks:
                 yield self.clocks[folder].where_known(RUNS)
 
     def clock_error_ms(self, from_ms: int, to_ms: int | None = None) -> int:
-        """Return the possible error of times dated by clients' clocks in this period.
+        """Return the maximum possible error of times in this period.
 
         Args:
             from_ms: the first moment.
-            to_ms: the last moment; None for the first.
+            to_ms: the last moment; None for the same as the first.
         """
         until_ms = from_ms if to_ms is None else to_ms
         return max(
@@ -205,7 +207,7 @@ class Coverage:
         return tuple(clock for clock in self.clocks.values() if clock != exact)
 
     def ends(self, broker: str) -> int:
-        """Return when the broker's log ends, 0 if none was collected."""
+        """Return when the broker's log ends, or 0 if none was collected."""
         return self.brokers[broker].end_ms if broker in self.brokers else 0
 
 
@@ -223,7 +225,7 @@ def coverage_of(
     """Return the coverage of a cluster.
 
     Args:
-        rows: the table's rows; empty: unknown.
+        rows: the table's rows; empty if the coverage is unknown.
         folders: the hosts that keep each broker's logs, by broker name.
         down: brokers that are down at the end.
     """
@@ -277,16 +279,15 @@ _DATING = {
     "namesrv_log": "namesrv",
     ADMIN: ADMIN,
 }
-"""The sources whose times date events, with their folders; copies of stores are not among them."""
+"""The sources whose times date events, with their folders; store copies are not among them."""
 
 
 def _clocks(
     rows: Iterable[CoverageRow], folders: Mapping[str, Iterable[str]]
 ) -> dict[str, Timeline[int]]:
-    """Return `Coverage.clocks`, of those that may be off.
+    """Return `Coverage.clocks`, for the clocks that may be off.
 
-    Clocks of brokers that are of no group, and of what
-    logs no broker's events, concern any group where they are off.
+    Clocks of hosts that do not log a known broker's events concern every group while they are off.
     """
     by_folder: dict[str, list[CoverageRow]] = {}
     for row in rows:
@@ -341,7 +342,7 @@ def _named_errors(rows: Iterable[CoverageRow]) -> Iterator[tuple[int, int]]:
 
 
 STORES_APART_MS = 30_000
-"""The longest that copying all brokers' stores may take."""
+"""The maximum time that copying all brokers' stores may take."""
 
 
 def _offset_stores(
@@ -398,7 +399,7 @@ def _name_servers(rows: Iterable[CoverageRow]) -> CollectedLog:
     """Return `Coverage.name_servers`, which start before their cluster's brokers.
 
     A name server that writes little may have ended early, so its silence is no evidence. Brokers
-    whose own logs continue from there were up.
+    whose own logs continue beyond that point were up.
     """
     rows = list(rows)
     spans = list(_joined((span for of in logs_of(rows, "namesrv_log").values() for span in of), 0))
@@ -415,7 +416,9 @@ def _name_servers(rows: Iterable[CoverageRow]) -> CollectedLog:
 def name_servers_gap(
     logs: Mapping[str, list[LogSpan]], begins: Mapping[str, int]
 ) -> Unknown | None:
-    """Return a later time that one name server's log, by name, lacks and another log has."""
+    """Return a later time that one name server's log, given by name, lacks but another log
+    covers.
+    """
     end_ms = max(span.to_ms for of in logs.values() for span in of)
     lines = (
         CollectedLog(name_server_log(server), tuple(_joined(logs.get(server, ()), 0))).timeline.gap(
@@ -427,7 +430,7 @@ def name_servers_gap(
 
 
 def logs_of(rows: Iterable[CoverageRow], kind: str) -> dict[str, list[LogSpan]]:
-    """Return the stretches of logs of this kind by host."""
+    """Return the stretches of logs of this kind, by host."""
     logs: dict[str, list[LogSpan]] = {}
     for row in rows:
         if row["kind"] == kind and row["from_ms"] is not None and row["to_ms"] is not None:
@@ -444,7 +447,7 @@ def logs_of(rows: Iterable[CoverageRow], kind: str) -> dict[str, list[LogSpan]]:
 
 
 def _joined(stretches: Iterable[LogSpan], apart_ms: int = LOG_SILENT_MS) -> Iterator[LogSpan]:
-    """Yield stretches of several logs, joining those that are at most this far apart."""
+    """Yield the stretches of several logs, joining those that are at most this far apart."""
     current: LogSpan | None = None
     for stretch in sorted(stretches, key=lambda s: (s.from_ms, s.to_ms)):
         if current is None:

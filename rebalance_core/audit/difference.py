@@ -44,13 +44,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Unsettled:
-    """Queues that differ from the prediction at a time when a change may not have reached all
+    """Queues that differ from the prediction at a time when a change may not yet have reached all
     members.
 
     Attributes:
         change_ms: the change, epoch ms.
         seen_ms: the last observation that differed, epoch ms.
-        queues: how many queues differed then.
+        queues: the number of queues that differed then.
     """
 
     change_ms: int
@@ -60,12 +60,12 @@ class Unsettled:
 
 @dataclass(frozen=True, slots=True)
 class Lateness:
-    """How the simulated latencies judge queues that have not settled.
+    """The simulated latencies' judgement of queues that have not settled.
 
     Attributes:
-        words: text for the summary, which begins with a space.
-        evidence: what was compared.
-        late: whether the queues are later than in every simulated future.
+        words: text for the summary, beginning with a space.
+        evidence: the values that were compared.
+        late: whether the queues are later than in any simulated future.
     """
 
     words: str
@@ -76,9 +76,9 @@ class Lateness:
 def lateness(group: GroupSnapshot, unsettled: Unsettled) -> Lateness | None:
     """Return how late the queues are, or None if ``propagation`` has no row for the change.
 
-    The windows of the ledger cover every future without lost notifications. The simulation shows
-    how common such a delay is: within its range it is an effect of the change, while beyond it few
-    futures or none are so late.
+    The ledger's windows cover every future without lost notifications. The simulation shows how
+    common such a delay is: within its range, it is an effect of the change; beyond it, few futures
+    or none are this late.
     """
     row = next(
         (row for row in group.tables["propagation"] if row["change_ms"] == unsettled.change_ms),
@@ -126,7 +126,7 @@ Owners = Mapping[MessageQueue, tuple[str, ...]]
 
 
 class Allocations:
-    """Allocations of the queues of one epoch to clients, each computed once."""
+    """Allocations of one epoch's queues to clients, each computed once."""
 
     def __init__(self, group: GroupSnapshot, prediction: Prediction, at_ms: int) -> None:
         self.prediction = prediction
@@ -152,8 +152,8 @@ class Allocations:
     def divided(
         self, strategy: str, queues: Sequence[MessageQueue], clients: Sequence[str]
     ) -> Owners:
-        """Return the owners of these queues, allocated among these clients by the rules of each
-        language.
+        """Return the owners of these queues when allocated among these clients by each language's
+        rules.
 
         Empty if the strategy cannot allocate them, or if a client's rules are unknown.
         """
@@ -183,11 +183,11 @@ class Allocations:
 
 
 class Explanations:
-    """Explains the observations of one time, caching answers for whole topics.
+    """Explains the observations made at one time, caching answers for whole topics.
 
     Args:
         group: its snapshot.
-        observed: all its observations, in order of time.
+        observed: all its observations, in chronological order.
         allocations: the allocations of the epoch at that time.
         at_ms: the time.
     """
@@ -211,13 +211,13 @@ class Explanations:
 
     @cached_property
     def duplicate_ids(self) -> set[str]:
-        """Client ids that two processes share, now or within the lifetime of a lost connection."""
+        """Client ids shared by two processes, now or within the lifetime of a lost connection."""
         return duplicate_ids_at(self._case, self._at_ms, NEAR_MS)
 
     @cached_property
     def broker_returned(self) -> str:
-        """The return of a broker, after which it lists members wrongly for a while
-        (rocketmq.md §13 no. 5).
+        """The return of a broker, after which its member lists are wrong for a while (rocketmq.md
+        §13 no. 5).
         """
         for epoch in reversed(self._case.epochs):
             age_ms = self._at_ms - epoch["from_ms"]
@@ -226,11 +226,11 @@ class Explanations:
         return ""
 
     def never_taken(self, difference: Difference) -> str:
-        """Return the expected owner of an unowned queue that was suspended before it took the
+        """Return the expected owner of an unowned queue if it was suspended before it took the
         queue.
 
-        This is also possible for a retry topic, which members learn of up to a minute after they
-        join. The result is empty if there is no such member.
+        This is also possible with a retry topic, about which members learn up to a minute after
+        joining. The result is empty if there is no such member.
         """
         if difference.live is not None:
             return ""
@@ -284,10 +284,11 @@ class Explanations:
         return ""
 
     def _older_view(self, topic: str) -> EpochsRow | None:
-        """Return the latest earlier epoch whose ownership of a topic equals the live ownership.
+        """Return the latest earlier epoch whose ownership of a topic equals the live ownership, if
+        any.
 
-        It counts where the unheld queues had no owner in the epoch or did not exist:
-        each queue shows on its own whether a member still holds what it held before.
+        Unheld queues must have had no owner in the epoch or not have existed: each queue shows on
+        its own whether a member still holds what it held before.
         """
         live = self._live.get(topic, {})
         now = self._case.epoch_at(self._at_ms)
@@ -304,8 +305,8 @@ class Explanations:
         return None
 
     def _other_strategy(self, topic: str) -> str:
-        """Return the strategy that explains every live holder of a topic, unlike the group's
-        own.
+        """Return the strategy that, unlike the group's own, explains every live holder of a
+        topic.
         """
         live = self._live.get(topic, {})
         if len(set(live.values()) - {""}) < FOREIGN_CLIENTS:
@@ -322,9 +323,9 @@ class Explanations:
         return ""
 
     def _shorter_list(self, topic: str) -> str:
-        """Name the queues or members to leave out so that the group's own strategy gives every held
-        queue to its holder, and no other queue to any client; empty: no such list explains the
-        holders.
+        """Describe the queues or members to leave out so that the group's own strategy gives every
+        held queue to its holder, and no other queue to any client; empty if no such list explains
+        the holders.
 
         The candidates are a broker, a member, the queues that no dump lists, and added queues.
         """
@@ -357,19 +358,21 @@ class Explanations:
         return ""
 
     def _allocates(self, strategy: str, topic: str, live: Mapping[MessageQueue, str]) -> bool:
-        """Return True if the strategy assigns these queues to their holders, and unheld queues to
-        no client.
+        """Return True if the strategy assigns these queues to their holders and unheld queues to no
+        client.
         """
         owners = self._allocations.owners(strategy, topic, self._allocations.members)
         return bool(owners) and all(fits(live[q] or None, owners.get(q, ())) for q in live)
 
     def _stated(self, members: Iterable[MembershipsRow]) -> set[str]:
-        """Return the configured strategies of members, each in the form of the member's client."""
+        """Return the members' configured strategies, each in the form that the member's client
+        applies.
+        """
         return set(map(stated_strategies(self._case), members))
 
     @cached_property
     def _live(self) -> Mapping[str, Mapping[MessageQueue, str]]:
-        """Return, by topic, the holder of each queue observed around that time, empty without an
+        """Return, by topic, the holder of each queue observed around that time; empty for no
         owner.
         """
         live: dict[str, dict[MessageQueue, str]] = {}
@@ -405,8 +408,8 @@ class Explanations:
         }
 
     def _allocated_by_lists(self, topic: str) -> list[tuple[str, Owners]]:
-        """Return a topic's allocation under each of the other lists, with a description of the
-        list.
+        """Return a topic's allocation under each of the other lists, with the list's
+        description.
         """
         strategies = self._stated(self._case.members)
         if len(strategies) != 1:
@@ -421,8 +424,8 @@ class Explanations:
 
 
 def fits(holder: str | None, owners: Sequence[str]) -> bool:
-    """Return True if the holder, a client id or its address, is an owner; None matches an unowned
-    queue.
+    """Return True if the holder, given as client id or address, is an owner; None matches an
+    unowned queue.
     """
     if holder is None:
         return not owners
@@ -463,14 +466,14 @@ class Difference:
     """A queue's expected and observed holders at one time.
 
     Attributes:
-        predicted: client ids in the ledger; empty without an owner.
+        predicted: client ids in the ledger; empty if there is no owner.
         live: the holder, a client id or the part before its ``@``; None if there is no owner, or
             not `asked`.
         asked: the client that answered, or the first that should hold the queue.
         unheld: whether the dump shows it without a holder.
         why: one of `CLASSES`; note: a short remark on it.
         view: the causes of the earlier epoch whose ownership is live, if any.
-        cause: the logged event that explains it for now, if any.
+        cause: the logged event that temporarily explains it, if any.
     """
 
     queue: MessageQueue
@@ -498,8 +501,8 @@ class Refusals:
         self._starts = RefusedStarts(group)
 
     def reasons(self, difference: Difference) -> Iterator[tuple[str, str]]:
-        """Yield the classes, with descriptions, that the logs of the broker and the client give a
-        queue.
+        """Yield the classes that the broker's and client's logs suggest for a queue, with
+        descriptions.
         """
         from_ms, to_ms = difference.at_ms - NEAR_MS, difference.at_ms + NEAR_MS
         for row in self._locks.get(difference.queue, ()):
@@ -519,8 +522,8 @@ def classified(
     """Yield the differences, each with its class and a short note.
 
     Args:
-        differences: the differences of the group's observations, in order of time.
-        observed: all observations, in order of time.
+        differences: the differences among the group's observations, in chronological order.
+        observed: all observations, in chronological order.
         group: its snapshot.
         prediction: its ledger.
     """
@@ -541,7 +544,7 @@ def _by_time(
     group: GroupSnapshot,
     prediction: Prediction,
 ) -> Iterator[tuple[Explanations, Iterator[Difference]]]:
-    """Yield the differences of each time; allocations are computed once per epoch."""
+    """Yield the differences at each time; allocations are computed once per epoch."""
     epoch, allocations = None, None
     for at_ms, same_time in groupby(differences, key=lambda difference: difference.at_ms):
         if allocations is None or group.epoch_at(at_ms) is not epoch:
@@ -555,7 +558,7 @@ def _reasons(
     prediction: Prediction,
     refusals: Refusals,
 ) -> Iterator[tuple[str, str]]:
-    if explanations.duplicate_ids:  # how often an id is listed affects every member's share
+    if explanations.duplicate_ids:  # repeated ids change every share
         yield DUPLICATE_ID, f"{min(explanations.duplicate_ids)} is used by two processes"
     if note := explanations.never_taken(difference):
         yield SUSPENDED, note

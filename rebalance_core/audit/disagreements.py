@@ -19,8 +19,9 @@ def disagreements(
     Args:
         observation: the observation of a client or a queue.
         prediction: the ledger.
-        views: moments whose members and routes a member may know at that time (`Prediction.views`).
-            Each member allocates by its own view, and a queue has no holder while it changes hands.
+        views: moments whose members and routes a member may believe current at that time
+            (`Prediction.views`). Each member allocates by its own view, and a queue has no holder
+            while it changes hands.
     """
     if isinstance(observation, ClientObservation):
         yield from _of_client(observation, prediction, views)
@@ -52,14 +53,14 @@ def disagreements(
 
 
 def _is_held_by(address: str, owners: frozenset[str]) -> bool:
-    """Return True if the address is an owner's, or both the address and the owner are missing."""
+    """Return True if the address is an owner's, or if both address and owner are missing."""
     return address in {address_of(owner) for owner in owners} or not (address or owners)
 
 
 def _of_client(
     client: ClientObservation, prediction: Prediction, views: Sequence[int]
 ) -> Iterator[Difference]:
-    """Yield the queues that the client wrongly holds or pops, or wrongly does not."""
+    """Yield the queues that the client wrongly holds or pops, or wrongly fails to."""
     wrong = prediction.held(client.client_id, client.at_ms) ^ client.held
     shared = prediction.popped(client.client_id, client.at_ms) ^ client.popped
     by_view = [
@@ -98,8 +99,8 @@ def is_certain(observation: Observation, prediction: Prediction, views: Sequence
 
 
 def let_go(difference: Difference, unreadable: Mapping[str, int], go: set[str]) -> bool:
-    """Return True if only Go clients should hold the queue of a topic without a readable queue,
-    which they give up although the ledger, following Java's clients, keeps it.
+    """Return True if only Go clients should hold the queue, whose topic has no readable queue; they
+    give it up, whereas the ledger, following Java clients, keeps it.
     """
     since_ms = unreadable.get(difference.queue.topic)
     late = since_ms is not None and since_ms <= difference.at_ms

@@ -1,4 +1,4 @@
-"""Evidence about a group from dumps and facts."""
+"""Evidence about a group, from dumps and facts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 
 
 def may_assign(group: GroupSnapshot) -> bool:
-    """Return True if no file shows whether some member rebalances its subscriptions."""
+    """Return True if there is a member for which no file shows whether it rebalances its
+    subscriptions.
+    """
     return any(row["rule_id"] == "INGEST_MAY_ASSIGN" for row in group.tables["findings"])
 
 
@@ -81,13 +83,15 @@ def newest_answers(group: GroupSnapshot) -> dict[MessageQueue, QueueProgressFact
 
 
 def holder_address(answer: QueueProgressFact) -> str:
-    """Return the holder's address; empty: no holder, or the answer has no column for it."""
+    """Return the holder's address; empty if there is no holder, or the answer has no column for
+    it.
+    """
     return answer["details"].get("client_ip") or ""
 
 
 def holders_at_end(group: GroupSnapshot) -> dict[MessageQueue, set[str]]:
     """Return the members that hold each queue at the end: the owner according to the ledger, and
-    the members in the queue's newest dump if it is as new as the owner's holding.
+    the members in the queue's newest dump if it is no older than the owner's holding.
     """
     held: dict[MessageQueue, set[str]] = {}
     since_ms: dict[MessageQueue, int] = {}
@@ -108,13 +112,13 @@ def holders_at_end(group: GroupSnapshot) -> dict[MessageQueue, set[str]]:
 def fresh(
     group: GroupSnapshot, rows: Iterable[AnyRow], time_of: Callable[[AnyRow], int]
 ) -> list[AnyRow]:
-    """Return the rows that are not stale by ``time_of``."""
+    """Return the rows that are not stale, going by ``time_of``."""
     since = group.run.end_ms - group.run.stale_ms
     return [row for row in rows if time_of(row) >= since]
 
 
 def held_over_time(group: GroupSnapshot) -> dict[tuple[str, MessageQueue], list[HeldQueueFact]]:
-    """Return the states of each queue in the client's own dumps, in order of time, by client and
+    """Return the states of each queue in clients' own dumps, in chronological order, by client and
     queue.
     """
     return grouped(
@@ -124,7 +128,7 @@ def held_over_time(group: GroupSnapshot) -> dict[tuple[str, MessageQueue], list[
 
 
 def whole_answers(group: GroupSnapshot) -> dict[str, list[int]]:
-    """Return when each client answered with all of its queues, epoch ms."""
+    """Return when each client gave an answer with all of its queues, epoch ms."""
     answers: dict[str, list[int]] = {}
     for row in group.facts["DUMP"]:
         details = row["details"]
@@ -141,7 +145,7 @@ def whole_answers(group: GroupSnapshot) -> dict[str, list[int]]:
 
 
 def libraries(group: GroupSnapshot) -> dict[str, str]:
-    """Return the library of each client whose language a broker's list shows, by client id."""
+    """Return, by client id, the library of each client whose language a broker's list shows."""
     rows = sorted(group.tables["observed_members"], key=lambda row: row["observed_ms"])
     named = [
         (row["client_id"], library_of(row.get("language"), row.get("version"))) for row in rows
@@ -150,7 +154,9 @@ def libraries(group: GroupSnapshot) -> dict[str, str]:
 
 
 def languages(group: GroupSnapshot) -> dict[str, str]:
-    """Return the language of each client that a broker's list or its membership shows, by id."""
+    """Return, by id, the language of each client for which a broker's list or its membership shows
+    it.
+    """
     listed = {
         client_id: NODE if name == ALI_ONS else name for client_id, name in libraries(group).items()
     }
@@ -159,17 +165,19 @@ def languages(group: GroupSnapshot) -> dict[str, str]:
 
 
 def go_clients(group: GroupSnapshot) -> set[str]:
-    """Return the Go clients, which drop all queues of an unreadable topic; Java's keep them."""
+    """Return the Go clients, which drop all queues of an unreadable topic; Java clients keep
+    them.
+    """
     return {client_id for client_id, language in languages(group).items() if language == GO}
 
 
 def is_steady(fact: Fact) -> bool:
-    """Return True if each pass from the first to the last time stated the fact."""
+    """Return True if every pass from the first to the last time stated the fact."""
     return bool(fact["times"] * 2 * REBALANCE_WAIT_MS >= fact["last_ms"] - fact["first_ms"])
 
 
 def lasts(fact: Fact) -> bool:
-    """Return True if each pass stated the fact for longer than any transient lasts."""
+    """Return True if every pass stated the fact for longer than any transient lasts."""
     return is_steady(fact) and bool(fact["last_ms"] - fact["first_ms"] > PERSISTENT_MS)
 
 
@@ -182,7 +190,7 @@ def number(text: str | None, default: int = -1) -> int:
 
 
 def expired_messages(fact: MessagesExpiredFact | MessagesOfAnyExpiredFact) -> ExpiredMessages:
-    """Return the messages of a queue that a listener had for too long."""
+    """Return the messages of a queue that a listener kept for too long."""
     details = fact["details"]
     return ExpiredMessages(
         topic=fact["topic"],
@@ -216,4 +224,4 @@ OfAClient: TypeAlias = Literal[
     "MESSAGES_EXPIRED",
 ]
 OF_A_CLIENT: tuple[OfAClient, ...] = get_args(OfAClient)
-"""Kinds of facts about the group that only a running client's own log states."""
+"""Kinds of facts about the group that only the log of a running client states."""

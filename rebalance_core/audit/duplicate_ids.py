@@ -1,4 +1,4 @@
-"""Finds client ids that appear in a member list more than once, in logs and brokers' lists."""
+"""Finds client ids that appear in a member list more than once, from logs and brokers' lists."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from rebalance_core.contracts.rows import MembershipsRow
 
 HALF_OPEN_MS = CHANNEL_EXPIRY_MS + CHANNEL_SCAN_MS
-"""The longest time before a broker removes a dead channel."""
+"""The maximum time until a broker removes a dead channel."""
 MANY = 3
-"""A single reconnect cannot produce this many entries of one id."""
+"""A single reconnect cannot produce this many entries for one id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class DuplicateListing:
 
 
 def logged_duplicates(group: GroupSnapshot) -> list[DuplicateId]:
-    """Return the ids whose logged processes overlap, each with its most important stretch."""
+    """Return the ids whose logged processes overlap, each with its most important overlap."""
     by_id = grouped(group.tables["memberships"], lambda row: row["client_id"])
     duplicates = []
     for client_id, rows in sorted(by_id.items()):
@@ -110,7 +110,7 @@ def duplicate_ids_at(group: GroupSnapshot, at_ms: int, lost_ms: int) -> set[str]
 
 
 def is_crowded(group: GroupSnapshot, duplicate: DuplicateId) -> bool:
-    """Return True if every member was listed several times, as by a broker that was frozen."""
+    """Return True if every member was listed several times, as by a broker that had been frozen."""
     processes: dict[str, int] = {}
     for row in rows_in_epoch(group.tables["memberships"], duplicate.epoch):
         processes[row["client_id"]] = processes.get(row["client_id"], 0) + 1
@@ -120,7 +120,7 @@ def is_crowded(group: GroupSnapshot, duplicate: DuplicateId) -> bool:
 def listed_duplicates(group: GroupSnapshot) -> dict[str, DuplicateListing]:
     """Return the ids that every broker of that round listed with several addresses.
 
-    An id that only one broker lists twice is a problem of that broker: `multiplied`.
+    An id that only one broker lists twice is that broker's problem: `multiplied`.
     """
     listings: dict[str, DuplicateListing] = {}
     for together in member_rounds(listed_members(group)):
@@ -141,8 +141,8 @@ def _with_end(group: GroupSnapshot, listing: DuplicateListing) -> DuplicateListi
 
 
 def multiplied(group: GroupSnapshot) -> list[DuplicateListing]:
-    """Return the ids that a broker lists many times, where another lists them once or all
-    repeat.
+    """Return the ids that a broker lists many times, if another lists them once or all are
+    repeated.
     """
     listings: dict[tuple[str, str], DuplicateListing] = {}
     for together in member_rounds(listed_members(group)):

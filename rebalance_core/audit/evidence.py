@@ -1,4 +1,4 @@
-"""Judges the evidence for a group's members: the brokers' lists and the gaps in logs."""
+"""Judges the evidence for a group's members: brokers' lists and gaps in logs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def group_brokers(group: GroupSnapshot) -> set[str]:
-    """Return the brokers of the group's topics; without members, all known to the group or
+    """Return the brokers of the group's topics or, without members, all known to the group or
     cluster.
     """
     topics = {*subscribed_topics(group, retry=True), retry_topic(group.consumer_group)}
@@ -35,21 +35,19 @@ def group_brokers(group: GroupSnapshot) -> set[str]:
 
 
 def shown_brokers(group: GroupSnapshot) -> set[str]:
-    """Return the brokers whose queues dumps show as the group's, for any topic."""
+    """Return the brokers with queues that dumps show as the group's, for any topic."""
     return {broker for _, broker in shown_pairs(group, retry=True)}
 
 
 def shown_pairs(group: GroupSnapshot, *, retry: bool = False) -> set[tuple[str, str]]:
-    """Return the topics and brokers of the queues that dumps show as the group's."""
+    """Return the topics and brokers of queues that dumps show as the group's."""
     rows = (*group.facts["HELD_QUEUE"], *group.facts["QUEUE_PROGRESS"])
     pairs = {(row["topic"], row["broker_name"]) for row in rows}
     return {pair for pair in pairs if retry or not is_retry_topic(pair[0])}
 
 
 def contradicted(group: GroupSnapshot) -> bool:
-    """Return True if a member reports at the end that it subscribes to other topics than in the
-    logs.
-    """
+    """Return True if a member reports at the end that its topics are not those in the logs."""
     last: dict[str, ObservedMembersRow] = {}
     for row in group.tables["observed_members"]:
         answered = row["asked_broker"] is None and "-consumerStatus-" in row["source"]
@@ -76,7 +74,7 @@ def contradicted(group: GroupSnapshot) -> bool:
 
 
 def newest_dump_ms(group: GroupSnapshot) -> int | None:
-    """Return when the group's latest dump was made, or None without a dump."""
+    """Return when the group's latest dump was made, or None if there is none."""
     return max((row["first_ms"] for row in group.facts["DUMP"]), default=None)
 
 
@@ -97,7 +95,7 @@ def listed_now(group: GroupSnapshot, since_ms: int = 0) -> bool:
     """Return True if each broker of the group lists the ledger's members equally often in the last
     round.
 
-    Then neither a log nor a clock affects who the members are now.
+    If so, neither a log nor a clock affects who the members are now.
 
     Args:
         group: the group's snapshot.
@@ -108,8 +106,8 @@ def listed_now(group: GroupSnapshot, since_ms: int = 0) -> bool:
 
 
 def lists_hold_until(group: GroupSnapshot) -> int | None:
-    """Return the time until which the brokers' newest lists hold, if each has the members of the
-    ledger, each as often; None: a list differs, or a broker of the group was not asked.
+    """Return the time until which the brokers' newest lists hold if each has the ledger's members,
+    with equal counts; None if a list differs or a broker of the group was not asked.
     """
     lists = newest_lists(group)
     processes = Counter(member["client_id"] for member in group.members)
@@ -131,7 +129,7 @@ def unlogged_unless_listed(group: GroupSnapshot, since_ms: int = 0) -> Unknown |
 
 
 def shown_by_dumps(group: GroupSnapshot, epoch: EpochsRow) -> bool:
-    """Return True if only dumps show the event that began the epoch, so that it happened then or
+    """Return True if only dumps show the event that began the epoch, so it may have happened
     earlier.
 
     This does not apply to a deleted topic, whose queues no dump shows any more.
@@ -167,8 +165,8 @@ def unlogged(group: GroupSnapshot) -> Unknown | None:
 
 
 def _answered_in_outage(group: GroupSnapshot) -> Unknown | None:
-    """Return a broker that lists members while events have its master down, so it was back
-    earlier.
+    """Return a broker that lists members while its master is down according to events, so it was
+    back earlier.
     """
     for row in listings.broker_answers(group):
         broker, at_ms = row["asked_broker"], row["observed_ms"]
@@ -180,7 +178,7 @@ def _answered_in_outage(group: GroupSnapshot) -> Unknown | None:
 
 
 def listed_once(group: GroupSnapshot) -> bool:
-    """Return True if brokers list a client id once at the end that two processes share in the
+    """Return True if at the end brokers list only once a client id that two processes share in the
     logs.
     """
     since: dict[str, list[int]] = {}
@@ -214,11 +212,13 @@ SETTLING_MS = HEARTBEAT_MS + REBALANCE_WAIT_MS
 """Brokers learn of a client's subscriptions with its next heartbeat."""
 UNLOGGED = ("INGEST_JOIN_NOT_LOGGED", "INGEST_LEAVE_NOT_LOGGED", "INGEST_CONTRADICTION")
 OWNERS_UNSURE = (*UNLOGGED, "INGEST_STRATEGY_UNKNOWN", "INGEST_MAY_ASSIGN")
-"""Findings after which ownership at any time is unknown."""
+"""Findings that make ownership unknown at any time."""
 
 
 def unlogged_group(group: GroupSnapshot) -> Unknown | None:
-    """Return the gap of a broker of the group if no log of any of its brokers was read whole."""
+    """Return the gap for one of the group's brokers if no log of any of them was read
+    completely.
+    """
     brokers = sorted(group_brokers(group))
     logs = [group.run.coverage.brokers[b] for b in brokers if group.run.coverage.ends(b)]
     if any(not log.torn for log in logs):
@@ -229,7 +229,9 @@ def unlogged_group(group: GroupSnapshot) -> Unknown | None:
 
 
 def unlogged_end(group: GroupSnapshot) -> Unknown | None:
-    """Return the gap after the last log of the group's brokers, if the collection continues."""
+    """Return the gap after the last log of the group's brokers, if the collection continues beyond
+    it.
+    """
     coverage, at_ms = group.run.coverage, group.run.end_ms - PERSISTENT_MS
     logs = [coverage.brokers[b] for b in sorted(group_brokers(group)) if coverage.ends(b)]
     if not logs or any(log.down or log.end_ms >= at_ms for log in logs):

@@ -1,4 +1,4 @@
-"""Findings as rows of ``findings``."""
+"""Converts findings to rows of ``findings``."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ def finding_row(rule: Rule, finding: Finding, consumer_group: str | None = None)
 
 
 def of_cluster_row(cluster: str, row: FindingsBegun) -> FindingsRow:
-    """Return the row with its cluster; fingerprint and cause follow once all findings exist."""
+    """Return the row with its cluster; fingerprint and cause are added once all findings exist."""
     return {**row, "cluster": cluster, "fingerprint": None, "caused_by": None}

@@ -37,7 +37,7 @@ Findings = list[tuple[Rule, Finding]]
 
 
 class Judged(TypedDict):
-    """The results for a group by table; the rows have no cluster yet."""
+    """The results for a group, by table; the rows have no cluster yet."""
 
     findings: list[FindingsBegun]
     group_verdicts: list[GroupVerdictsBegun]
@@ -104,7 +104,7 @@ def _covered(group: GroupSnapshot, result: ComparisonResult) -> Findings:
 
 
 def _nothing_stands(findings: Findings) -> Finding | None:
-    """Return a difference that lacks evidence if all differences do, because the group may then not
+    """Return a difference that lacks evidence if all differences do, because then the group may not
     differ.
     """
     differing = [(rule, finding) for rule, finding in findings if rule.by_owners]
@@ -172,7 +172,7 @@ def _standing(group: GroupSnapshot) -> tuple[Standing, Findings]:
 
 
 def _behind(group: GroupSnapshot) -> int | None:
-    """Return the number of messages after the latest commits, including those in queues without a
+    """Return the number of messages beyond the latest commits, including those in queues without a
     reader.
 
     Return None if no commit is known, if a broker with some of the queues is down, or if the group
@@ -191,12 +191,12 @@ def _behind(group: GroupSnapshot) -> int | None:
 
 @dataclass(frozen=True)
 class GroupRules:
-    """Judges one group; small enough to be sent to every task.
+    """Judges one group at a time; small enough to be sent to every task.
 
     Attributes:
         runs: the audit runs by cluster.
         accepted: valid acceptances.
-        salt: the salt of the names that replace client ids; None shows the ids.
+        salt: the salt for the names that replace client ids; None shows the ids.
     """
 
     runs: Mapping[str, AuditRun]

@@ -1,4 +1,4 @@
-"""The input of a rule (everything known about a group in the audited period) and its output."""
+"""A rule's input (everything known about a group in the audited period) and its output."""
 
 from __future__ import annotations
 
@@ -64,11 +64,11 @@ class BrokerOutage:
     """A period in which no replica of a broker was up.
 
     Attributes:
-        down_ms: its begin; None if unknown.
+        down_ms: its start; None if unknown.
         up_ms: its end; None if the broker is down at the end.
         evidence: the evidence, in words.
-        seen_ms: its last sign of life, if no event dates its end.
-        planned: whether it shut down and collection.toml expects others but not this broker.
+        seen_ms: the broker's last sign of life, if no event dates the end.
+        planned: whether it shut down and collection.toml expects other brokers but not this one.
     """
 
     down_ms: int | None
@@ -85,7 +85,7 @@ class KeptLock(NamedTuple):
         log: The folder of the client's log.
         first_ms: When the log first shows it.
         last_ms: When the log last shows it.
-        times: The number of seconds with such a line.
+        times: The number of seconds with such lines.
     """
 
     log: str
@@ -98,9 +98,9 @@ class RefusedHeartbeat(NamedTuple):
     """The reason why a client's heartbeats failed.
 
     Attributes:
-        address: The broker's address, as the client knows it.
+        address: The broker's address as the client knows it.
         reason: The reason that the broker or the network gave.
-        last_ms: When it was last given.
+        last_ms: When this reason was last given.
     """
 
     address: str
@@ -109,17 +109,17 @@ class RefusedHeartbeat(NamedTuple):
 
 
 class ExpiredMessages(NamedTuple):
-    """Messages of a queue that a listener had for longer than consumeTimeout.
+    """Messages of a queue that a listener kept for longer than consumeTimeout.
 
     Attributes:
         topic: Their topic; for messages of a retry topic, the original one.
-        queue_id: The queue's id at its broker.
+        queue_id: The queue's id on its broker.
         address: The broker's address.
         log: The folder of the client's log.
-        client_id: The client; None: not known.
+        client_id: The client; None if unknown.
         highest: The highest of their offsets.
         last_ms: When the client sent the last of them back.
-        of_group: Its line names the group; those of some releases do not.
+        of_group: Whether its line names the group; in some releases it does not.
     """
 
     topic: str
@@ -142,43 +142,43 @@ class AuditRun:
     """What an audit run knows about the whole cluster; small, because every task receives it.
 
     Attributes:
-        start_ms: the begin of the collection's coverage.
+        start_ms: the start of the collection's coverage.
         end_ms: its end, the audit's "now".
         night_ms: the start of the audited night.
-        over_ms: findings that ended before this time are over because an earlier run saw them; 0:
+        over_ms: findings that ended before this time are over because an earlier run saw them; 0 if
             no night is known.
-        stale_ms: a dump older than this at the end does not show the present.
+        stale_ms: a dump older than this at the end does not show the present state.
         members_since_ms: when the servers' logs begin: no row shows an earlier member.
-        missing: brokers from which nothing recent enough was collected.
+        missing: brokers from which nothing sufficiently recent was collected.
         masters: by broker, when its master was gone while a slave was alive.
-        store_ms: when the last subscriptionGroup.json of a broker was copied, if one was.
-        versions: the versions of the brokers, if a file shows them.
-        offsets_ms: when the first consumerOffset.json of a broker was copied, if one was; None: the
-            tables do not come from a collection, so missing commits were not made.
-        offsets_until_ms: when its last one was copied, by broker.
-        addresses: broker by its last known address.
-        popped: by broker, the last dumps of its revive log between which it grew, in epoch ms:
-            clients popped messages.
-        retention_ms: by broker, how long it keeps messages, if a file states fileReservedTime.
-        unlock_failed: by queue, the clients whose logs show that its order lock was kept.
-        expired: by topic and queue id, messages that a client of some group had for too long.
-        heartbeats_refused: why heartbeats failed, by the folder of the client's log.
+        store_ms: by broker, when its last subscriptionGroup.json was copied, if one was.
+        versions: the brokers' versions, if a file shows them.
+        offsets_ms: by broker, when its first consumerOffset.json was copied, if one was; None if
+            the tables do not come from a collection, so that missing commits were never made.
+        offsets_until_ms: by broker, when its last one was copied.
+        addresses: the broker at each last known address.
+        popped: by broker, the last dumps of its revive log between which it grew because clients
+            popped messages, epoch ms.
+        retention_ms: by broker, how long it keeps messages, if a file states its fileReservedTime.
+        unlock_failed: by queue, the clients whose logs show that they kept its order lock.
+        expired: by topic and queue id, messages that a client of some group kept for too long.
+        heartbeats_refused: by the folder of the client's log, why heartbeats failed.
         overloads: by broker, when it dropped connection events.
         down: brokers that are down at the end.
         coverage: the periods that the brokers' logs cover.
-        returned: brokers that are down according to the events but continue to run, with the start
-            of the outage.
-        slaves: brokers that have a slave according to some file.
+        returned: brokers that are down according to events but continue to run, with the start of
+            the outage.
+        slaves: brokers that have a slave, according to any file.
         notices: by broker, how it notifies members of changes, in order; without brokers that
             always notify at once.
-        stops: by broker, when it ran and when it did not; unknown between two starts or
+        stops: by broker, when it was running and when not; unknown between two starts or
             registrations without a logged stop.
-        moments: by broker, log entries about it from itself, its replicas and the name servers, by
-            time; by proxy, its starts.
+        moments: by broker, log entries about it from itself, its replicas and the name servers, in
+            chronological order; by proxy, its starts.
         outages: by broker, its outages, in order; the last may not have ended.
-        proxies: proxies whose log has a start.
-        ids_hashed: the clients' addresses look hashed, so ids sort differently than before.
-        changed_unseen: by topic, when it changed without a logged moment.
+        proxies: proxies whose logs show a start.
+        ids_hashed: whether the clients' addresses look hashed, so that ids sort differently.
+        changed_unseen: by topic, when it changed at a time that was not logged.
     """
 
     start_ms: int
@@ -214,7 +214,7 @@ class AuditRun:
 
 
 def snapshot_rows(tables: Mapping[str, Iterable[Mapping[str, object]]]) -> SnapshotRows:
-    """Return the rows of a group by table; a missing table has no rows."""
+    """Return a group's rows by table; a missing table has no rows."""
     return cast("SnapshotRows", {name: list(tables.get(name, ())) for name in GROUP_TABLES})
 
 
@@ -230,8 +230,8 @@ def facts_by_kind(rows: Iterable[ObservedFactsRow]) -> FactsByKind:
 class GroupSnapshot:
     """The rows of one group, by table of `GROUP_TABLES`.
 
-    ``findings`` are ingest's findings about the group; ``propagation`` exists if its changes were
-    simulated over time.
+    ``findings`` are ingest's findings about the group; ``propagation`` exists if the group's
+    changes were simulated over time.
     """
 
     cluster: str
@@ -241,7 +241,7 @@ class GroupSnapshot:
 
     @cached_property
     def facts(self) -> FactsByKind:
-        """The observed facts by kind, each kind in order of time."""
+        """The observed facts by kind, each kind in chronological order."""
         rows = self.tables["observed_facts"]
         return facts_by_kind(sorted(rows, key=lambda row: (row["first_ms"], row["source"])))
 
@@ -265,10 +265,10 @@ class GroupSnapshot:
 
     @cached_property
     def emptied(self) -> EpochsRow | None:
-        """The epoch since which the group has no member; None if it has members or never had an
+        """The epoch since which the group has had no member; None if it has members or never had an
         epoch.
 
-        Later changes of brokers and topics begin further epochs of a group that is already empty.
+        Later changes to brokers and topics begin new epochs of a group that is already empty.
         """
         first = None
         for row in reversed(self.epochs):
@@ -289,17 +289,17 @@ class GroupSnapshot:
 
     @cached_property
     def settings(self) -> ConsumerGroupsRow:
-        """Return the group's row of consumer_groups; all values are null if it has none."""
+        """Return the group's row in consumer_groups; all values are null if it has none."""
         rows = self.tables["consumer_groups"]
         return rows[0] if rows else cast("ConsumerGroupsRow", _NO_SETTINGS)
 
     @cached_property
     def settled_by(self) -> dict[int, int]:
-        """When the changes of each epoch have certainly happened, epoch ms, by epoch; open windows
+        """By epoch, the time by which its changes have certainly happened, epoch ms; open windows
         extend it.
 
         Retry topics settle later, so callers add the window of a route for them. The possible error
-        of corrected clocks is added.
+        of corrected clocks is included.
         """
         latest: dict[int, int] = {}
         for row in self.tables["diffs"]:
@@ -318,8 +318,8 @@ class GroupSnapshot:
         return settled
 
     def _window_ms(self, cause: str, *, in_diffs: bool) -> int:
-        """Return the window of a cause; ``in_diffs`` states that the diffs show whether a loss was
-        an expiry.
+        """Return the window of a cause; ``in_diffs``: whether the diffs show whether a loss was an
+        expiry.
         """
         expired = cause == CONSUMER_LOST and not in_diffs
         event = Event(0, 0, cause, detail=EXPIRED if expired else None)
@@ -330,8 +330,8 @@ class GroupSnapshot:
 
     @cached_property
     def notices(self) -> dict[str, tuple[str, ...]]:
-        """The notice modes of brokers that have a topic of the group and do not always notify at
-        once.
+        """The notice modes of brokers that have one of the group's topics and do not always notify
+        at once.
         """
         brokers = {row["broker_name"] for row in self.tables["topics"]}
         return {name: modes for name, modes in self.run.notices.items() if name in brokers}
@@ -343,17 +343,17 @@ class GroupSnapshot:
 
     @cached_property
     def consumer_events(self) -> list[ConsumerEventsRow]:
-        """The group's rows of cluster_events on clients, in order."""
+        """The group's rows of cluster_events about clients, in order."""
         return list(filter(_is_of_consumer, self._events))
 
     @cached_property
     def request_modes(self) -> list[RequestModesRow]:
-        """The group's rows of cluster_events on request modes, in order."""
+        """The group's rows of cluster_events about request modes, in order."""
         return list(filter(_is_request_mode, self._events))
 
     @cached_property
     def slowest(self) -> Intervals:
-        """Return, for each timer, the longest interval of any client of the group."""
+        """Return, for each timer, the longest interval of any client in the group."""
         stated = [self.settings, *self.consumer_events]
         usual = [self.settings[name] or getattr(DEFAULT_INTERVALS, name) for name in INTERVALS]
         longest = [max((row[name] or 0 for row in stated), default=0) for name in INTERVALS]
@@ -402,7 +402,7 @@ def _is_request_mode(row: ClusterEventsRow) -> TypeGuard[RequestModesRow]:
 
 
 def known_topics(member: MembershipsRow) -> frozenset[str]:
-    """Return the topics that a member is known to subscribe to; empty if they are unknown."""
+    """Return the topics to which a member is known to subscribe; empty if they are unknown."""
     return frozenset(member["subscriptions"] or ())
 
 
@@ -420,7 +420,7 @@ def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A part of a rule's input: a fact about a group that is known at some times.
+    """A part of a rule's input: a fact about a group that is known only at certain times.
 
     Attributes:
         name: its name in docs/audit-rules.md.
@@ -451,12 +451,12 @@ class Finding:
         severity: its severity; None for the rule's default.
         first_ms: when it began, epoch ms; last_ms: when it ended, None if it still holds.
         seen_ms: when a dump showed it, if it counts only while nothing changes.
-        shown_ms: when it was last shown, if it holds to the end; subjects are read at that time if
-            the ledger ends earlier.
-        reads: this finding's input; None: its rule's input.
-        unknown: what the rule itself found to be unknown; None: nothing.
-        ended_by: what shows that it ended at `last_ms`; empty: for a rule about states
-            (`Rule.state`) the group's event at that moment, for other rules it has not ended.
+        shown_ms: when it was last shown, if it holds until the end; subjects are read at that time
+            if the ledger ends earlier.
+        reads: this finding's input; None for its rule's input.
+        unknown: what the rule itself found to be unknown; None for nothing.
+        ended_by: what shows that it ended at `last_ms`; if empty, the group's event at that moment
+            for a rule about states (`Rule.state`), while for other rules it has not ended.
     """
 
     summary: str
@@ -482,28 +482,28 @@ class Rule:
     it.
 
     Attributes:
-        rule_id: never changes its meaning: accepted findings name it.
+        rule_id: never changes its meaning, because accepted findings name it.
         severity: the severity of findings that do not set one.
         meaning: one or two sentences for docs/audit-rules.md.
         seen_by: the tables and kinds of facts it reads.
         remedy: what the operator should do.
-        find: return the findings of one group; None: the comparison or `find_in_cluster` yields
-            them.
-        find_in_cluster: return the findings of the whole cluster.
-        by_owners: the rule depends on predicted owners, so it reports nothing for groups whose
-            strategy is unknown.
-        by_absence: the rule finds that something is missing everywhere, which a single file cannot
-            show.
+        find: returns the findings about one group; None if the comparison or `find_in_cluster`
+            yields them.
+        find_in_cluster: returns the findings about the whole cluster.
+        by_owners: whether the rule depends on predicted owners, so that it reports nothing for
+            groups whose strategy is unknown.
+        by_absence: whether the rule finds that something is missing everywhere, which a single file
+            cannot show.
         about: `BROKER` or `QUEUE` if each finding is about a broker or queue, which is then part of
-            its fingerprint; empty: a broker or queue in a finding is only an example.
+            its fingerprint; if empty, a broker or queue in a finding is only an example.
         files: kinds of files (as in `_run.json`; for mqadmin's output, the command) that it reads
-            besides broker.log: if a kind that was present before is missing, none of its findings
+            besides broker.log; if a kind that was present before is missing, none of its findings
             is gone.
-        reads: subjects that it reads besides the line or dump that shows the finding. If part of
+        reads: subjects that it reads besides the line or dump that shows the finding. If any of
             them is unknown at the time of a finding, the finding is INFO with the reason and
             remedy.
-        state: the rule reports a state rather than an event: once the state has ended (a finding's
-            ``last_ms``), the finding is INFO with the time and what shows it.
+        state: whether the rule reports a state rather than an event: once the state has ended (a
+            finding's ``last_ms``), the finding is INFO with the time and what shows it.
     """
 
     rule_id: str
@@ -522,12 +522,11 @@ class Rule:
 
 
 MAX_LISTED = 20
-"""How many items of a list are shown; the rest are counted."""
+"""The number of list items shown; the rest are counted."""
 
 
 def listed(items: Iterable[Any], limit: int = MAX_LISTED, count: int | None = None) -> str:
-    """Return the first items as text; ``count`` is the total number if only the first items are
-    passed.
+    """Return the first items as text; ``count`` is the total if only the first items are passed.
 
     >>> listed("abcd", 2), listed("ab", count=30)
     ('a, b and 2 more', 'a, b and 28 more')

@@ -1,4 +1,4 @@
-"""Summarises a group's health in a word for on-call engineers: is every queue read, by one member,
+"""Summarises a group's health in one word for on-call engineers: is every queue read by one member,
 and fast enough?
 """
 
@@ -64,9 +64,9 @@ _RUNNING = "RUNNING_NOT_LISTED"
 def health_of(verdict: Verdict, progress: Progress, findings: Iterable[FindingsBegun]) -> Health:
     """Return the health of a group at the end of the audited period.
 
-    The comparison with predicted owners does not count, but accepted findings do. OK and IDLE are
-    returned only if owners could be compared and no finding that determines the health is INFO only
-    because evidence is missing.
+    The comparison with predicted owners does not count, but accepted findings do. OK and IDLE
+    require that owners could be compared and that no finding that determines the health is INFO
+    only for lack of evidence.
 
     Args:
         verdict: the comparison's verdict.

@@ -1,4 +1,4 @@
-"""Reports groups without evidence that other groups have, as findings about their cluster."""
+"""Reports groups that lack evidence which other groups have, as findings about their cluster."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WORDS = {
     verdicts.NOT_COVERED: "with some members or owners not examined",
     UNASKED: "not queried at a broker of its topics (consumerConnection -b)",
 }
-"""The evidence that a group lacks, for reasons without a finding about a broker."""
+"""The evidence that a group lacks, by reason, for reasons without a finding about a broker."""
 
 
 MISSING_REASONS = (
@@ -47,7 +47,7 @@ class Missing(TypedDict):
 
 
 class MissingGroups(Missing):
-    """Groups with the same missing evidence: their number, the first names, and the number of their
+    """Groups that lack the same evidence: their number, the first names, and the number of their
     dumps.
     """
 
@@ -57,7 +57,9 @@ class MissingGroups(Missing):
 
 
 def missing_reason(verdict: Missing) -> str | None:
-    """Return the reason of `missing_of_groups` that counts a row of ``group_verdicts``, or None."""
+    """Return the reason under which `missing_of_groups` counts a row of ``group_verdicts``, or
+    None.
+    """
     if verdict["verdict"] == verdicts.UNKNOWN and verdict["reason"] in MISSING_REASONS:
         return str(verdict["reason"])
     return UNASKED if verdict["unasked"] else None
@@ -71,7 +73,7 @@ def missing_of_groups(
     Args:
         unknown: the number of groups and the first names, by reason (`missing_reason`).
         compared: the number of compared groups; if it is 0, the whole kind of dump is missing,
-            which is a finding of its own.
+            which is reported by a finding of its own.
         reported: whether a finding already reports missing files of the cluster.
     """
     compared = compared or not reported
@@ -90,7 +92,7 @@ def missing_of_groups(
 
 
 def by_reason(unknown: Iterable[MissingGroups]) -> dict[str, tuple[int, list[str]]]:
-    """Return by `missing_reason` the number of groups that lack something, and the first names,
+    """Return, by `missing_reason`, the number of groups that lack something and the first names,
     with the brokers that were not asked about each.
     """
     by_reason: dict[str, tuple[int, list[str]]] = {}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rebalance_core.contracts.rows import ConsumerGroupsRow, FindingsBegun
 
 TomlTable: TypeAlias = Mapping[str, Any]
-"""A table from a hand-written file, which may contain anything until it is checked."""
+"""A table from a hand-written file, whose contents may be anything until checked."""
 
 
 LIST_NAME = "known_issues.toml"
@@ -35,7 +35,7 @@ _WORDS = ("id", "url", "title", "symptom", "remedy")
 
 @dataclass(frozen=True)
 class KnownIssue:
-    """A table of `known_issues.toml`; its head explains the fields."""
+    """A table in `known_issues.toml`, whose header comment explains the fields."""
 
     id: str
     url: str
@@ -67,7 +67,7 @@ class KnownIssue:
 
 
 def in_range(version: str | None, first: str | None, last: str | None) -> bool:
-    """Return True if the version lies in the range, ends included; without ends, any version does.
+    """Return True if the version lies in the range, inclusive; without ends, any version does.
 
     >>> in_range("5.2.0", "5.2.0", None), in_range("4.9.8", None, "4.9.4")
     (True, False)
@@ -163,7 +163,7 @@ def _mistakes(table: TomlTable, rule_ids: Collection[str] | None) -> list[str]:
 
 
 def _contradictions(table: TomlTable, rule_ids: Collection[str] | None) -> list[str]:
-    """Return contradictions in a table whose fields are complete and have their types."""
+    """Return the contradictions in a table whose fields are complete and correctly typed."""
     mistakes = []
     if THREAD.fullmatch(table["id"]) is None:
         mistakes.append(f"id {table['id']!r} does not have the form <owner>/<repository>#<number>")
@@ -198,10 +198,10 @@ def _contradictions(table: TomlTable, rule_ids: Collection[str] | None) -> list[
 
 
 KNOWN = "known"
-"""The evidence key for the known issues that match a finding, with the matching versions."""
+"""The evidence key for known issues that match a finding, with the matching versions."""
 
 ClientVersion = tuple[str | None, str | None]
-"""Language and version, each None if no file shows it."""
+"""A client's language and version; each is None if no file shows it."""
 
 
 @dataclass(frozen=True)
@@ -247,7 +247,9 @@ def of_cluster(run: AuditRun) -> Concerned:
 
 
 def of_java_clients(run: AuditRun) -> Concerned:
-    """Return Java clients of any release, as only their logs do not name the client."""
+    """Return Java clients of any release, as their logs are the only ones that do not name the
+    client.
+    """
     return Concerned(run.versions, {"": ("JAVA", None)})
 
 

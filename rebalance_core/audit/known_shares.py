@@ -1,4 +1,4 @@
-"""Decides whether a group's allocation is known."""
+"""Determines whether a group's allocation is known."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def stated_strategies(group: GroupSnapshot) -> Callable[[MembershipsRow], str]:
     """Return a function that gives the configured strategy of a membership's client under its Java
     name.
 
-    The row has the strategy as its client applies it: GO_CONSISTENT_HASH of CONSISTENT_HASH, AVG of
-    whatever strategy a group's C++ members are set to.
+    The row has the strategy as its client applies it: GO_CONSISTENT_HASH for CONSISTENT_HASH, and
+    AVG for whatever strategy a group's C++ members are set to.
     """
     joins = [row for row in group.consumer_events if row["event_type"] == CONSUMER_JOIN]
     by_client = {row["client_id"]: row["strategy"] for row in joins}

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 EMPTY_LIST = ("0", "")
-"""A number of members, in a fact's details."""
+"""The number of members, in a fact's details."""
 
 
 SAME_ROUND_MS = 120_000
-"""Dumps of a group that are at most this far apart belong to the same round."""
+"""A group's dumps belong to the same round if they are at most this far apart."""
 
 
 class Asked(TypedDict):
@@ -81,14 +81,14 @@ def rounds(
 
 
 def member_rounds(rows: Iterable[Answered]) -> Iterator[list[Answered]]:
-    """Return the brokers' answers in rounds in which each broker was queried once."""
+    """Return the brokers' answers in rounds, in each of which a broker was queried at most once."""
     return each_asked_once(rows, lambda row: row["asked_broker"], seen_ms)
 
 
 def each_asked_once(
     rows: Iterable[AnyRow], whom: Callable[[AnyRow], str | None], time_of: Callable[[AnyRow], int]
 ) -> Iterator[list[AnyRow]]:
-    """Yield the rows in rounds in which each server was queried once."""
+    """Yield the rows in rounds, in each of which a server was queried at most once."""
     for together in rounds(rows, time_of):
         asked: dict[str | None, int] = {}
         current: list[AnyRow] = []
@@ -101,7 +101,7 @@ def each_asked_once(
 
 
 def answers_at(rows: Iterable[Answer], at_ms: int, within_ms: int) -> dict[str, list[Answer]]:
-    """Return each broker's answer for a time: the latest until then, or else the first after it.
+    """Return each broker's answer for a time: the latest up to then, or else the first after it.
 
     Args:
         rows: the rows of `broker_answers` or `proxy_answers`.
@@ -120,9 +120,9 @@ def answers_at(rows: Iterable[Answer], at_ms: int, within_ms: int) -> dict[str, 
 
 
 def broker_answers(group: GroupSnapshot) -> list[Answer]:
-    """Return the members that brokers list, and empty lists as rows whose client_id is None.
+    """Return the members that brokers list; empty lists are rows whose client_id is None.
 
-    Outputs with possibly missing rows are left out because an unlisted client may be a member. An
+    Outputs that may be missing rows are left out because an unlisted client may be a member. An
     empty output proves that the group has no members only if no other file shows members at that
     time, because the command may have failed.
     """
@@ -137,7 +137,7 @@ def broker_answers(group: GroupSnapshot) -> list[Answer]:
 
 
 def partial_dumps(group: GroupSnapshot) -> set[str]:
-    """Return the files of the group's dumps that may lack rows."""
+    """Return the files of the group's dumps that may be missing rows."""
     return {row["source"] for row in group.facts["DUMP"] if flag(row["details"].get("partial"))}
 
 
@@ -163,12 +163,12 @@ def whole_rounds(group: GroupSnapshot) -> Iterator[list[Answer]]:
 
 
 def wordless(group: GroupSnapshot, listed: Iterable[Dumped] | None = None) -> set[str]:
-    """Return the files of empty answers that are no evidence because the group has members at that
+    """Return the files of empty answers that are not evidence because the group has members at that
     time.
 
     Args:
         group: its snapshot.
-        listed: rows of ``observed_members`` that show members; None: all.
+        listed: rows of ``observed_members`` that show members; None for all.
     """
     denied = {file_of(fact["source"]) for fact in group.facts["NOT_ONLINE"]}
     rows = group.tables["observed_members"] if listed is None else listed
@@ -204,7 +204,9 @@ def _has_members(group: GroupSnapshot, listed: Iterable[Dumped], at_ms: int) -> 
 
 
 def proxy_answers(group: GroupSnapshot) -> list[Answer]:
-    """Return the members that proxies list, as `broker_answers`; ``asked_broker`` is the proxy."""
+    """Return the members that proxies list, in the form of `broker_answers`; ``asked_broker`` is
+    the proxy.
+    """
     rows = [
         _answer(fact, fact["details"]["proxy"], fact["client_id"])
         for fact in group.facts["CONNECTION"]

@@ -18,13 +18,14 @@ MEMBERS_CHANGE = {CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST}
 
 
 SEEN_BEFORE_LOGGED_MS = 3_000
-"""Server logs have whole seconds, and a client's first pass may precede the log line of its
-join."""
+"""Server logs have whole seconds, and a client's first pass may precede the log line for its
+join.
+"""
 
 
 def cause_before(group: GroupSnapshot, at_ms: int, within_ms: int = PERSISTENT_MS) -> str | None:
-    """Return the group's latest event within ``within_ms`` before a time, in words, or None if none
-    is logged.
+    """Return a description of the group's latest event within ``within_ms`` before a time, or None
+    if none is logged.
     """
     for epoch in reversed(group.epochs):
         if epoch["from_ms"] <= at_ms + SEEN_BEFORE_LOGGED_MS:
@@ -36,7 +37,7 @@ def cause_before(group: GroupSnapshot, at_ms: int, within_ms: int = PERSISTENT_M
 
 
 NEIGHBOUR_MS = 2 * MINUTE_MS
-"""Log entries of servers within this time of an event may be related to it."""
+"""Servers' log entries within this time of an event may be related to it."""
 
 
 def logged_near(
@@ -58,7 +59,7 @@ def logged_near(
 def servers_near(group: GroupSnapshot, at_ms: int, most: int = 4) -> str:
     """Describe the log entries of the group's brokers and proxies within a heartbeat.
 
-    Empty if they logged nothing that this program reads.
+    The result is empty if they logged nothing that this program reads.
     """
     servers = group_brokers(group) | group.run.proxies
     near = sorted(logged_near(group, servers, at_ms, at_ms, HEARTBEAT_MS))
@@ -74,7 +75,7 @@ def window_around(
 ) -> str | None:
     """Return the event whose window, extended at both ends, contains this time.
 
-    ``causes`` are the types of event that count; None for all.
+    ``causes`` are the event types that count; None for all.
     """
     for epoch in group.epochs:
         if causes is not None and not set(causes) & set(epoch["causes"]):
@@ -104,7 +105,7 @@ def is_initial(group: GroupSnapshot, epoch: EpochsRow) -> bool:
 
 
 def cause_text(group: GroupSnapshot, epoch: EpochsRow) -> str:
-    """Return the causes of an epoch, with clients and times."""
+    """Return an epoch's causes, with clients and times."""
     who = {row["client_id"] for row in _events_at(group, epoch["from_ms"]) if row.get("client_id")}
     of_whom = f" of {listed(sorted(who), 3)}" if who else ""
     return f"{listed(epoch['causes'])}{of_whom} at {utc(epoch['from_ms'])}"

@@ -16,12 +16,12 @@ Labels = Mapping[str, str]
 def render_metrics(
     clusters: Sequence[AuditOutcome], finished_ms: int, stalled: Mapping[tuple[str, str], int]
 ) -> str:
-    """Return the file's text, which ends with a newline and has its lines in a fixed order.
+    """Return the file's text, which ends with a newline; its lines are in a fixed order.
 
     Args:
-        clusters: the result of each cluster; every sample has a cluster's name as a label.
+        clusters: the result of each cluster; every sample is labelled with a cluster's name.
         finished_ms: when the audit ended.
-        stalled: by (cluster, group), the number of stalled queues.
+        stalled: the number of stalled queues by (cluster, group).
     """
     lines: list[str] = []
 

@@ -27,10 +27,10 @@ class EarlierNight:
     """The night of a cluster that an earlier run audited.
 
     Attributes:
-        night_ms: its begin.
+        night_ms: its start.
         end_ms: its end.
-        seen_ms: the time up to which it saw the end of events, because its brokers' logs end there,
-            and an incomplete run may have missed ends in its night.
+        seen_ms: the time up to which it saw events end; its brokers' logs end there, and an
+            incomplete run may have missed ends during its night.
     """
 
     night_ms: int
@@ -45,8 +45,8 @@ class NightBegin:
     Attributes:
         since_ms: the start for all clusters; None to derive it from the previous run, the state or
             `NIGHT_MS`.
-        place: location of the previous run, for messages; empty without one.
-        previous: nights of that run by cluster.
+        place: location of the previous run, for messages; empty if there is none.
+        previous: that run's nights, by cluster.
         state_ms: end of the opening state, if there is one.
     """
 
@@ -59,7 +59,7 @@ class NightBegin:
         """Return the runs with their nights.
 
         Raises:
-            UsageError: the night would begin after the last moment of the collection.
+            UsageError: the night would begin after the collection's last moment.
             InputRefused: the previous run has other clusters, or is later.
         """
         last_ms = max((run.end_ms for run in runs.values()), default=None)
@@ -106,9 +106,9 @@ def _names(clusters: Iterable[str]) -> str:
 
 
 def logged_ms(run: AuditRun) -> int:
-    """Return where the brokers' logs end; no log may show events that ended later.
+    """Return when the brokers' logs end; events that ended later may be in no log.
 
-    A log that ends long before the collection belongs to a silent broker, or is reported as
+    A log that ends long before the collection does belongs to a silent broker or is reported as
     incomplete.
     """
     until = run.coverage.logged_until

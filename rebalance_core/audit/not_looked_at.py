@@ -1,4 +1,4 @@
-"""What an audit did not examine, in one sentence."""
+"""States in one sentence what an audit did not examine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 LATE_MS = 5 * MINUTE_MS
-"""Logs that begin or end this much later than others are named."""
+"""Logs that begin this much later or end this much earlier than others are named."""
 
 
 _CODE = re.compile(r"(?:^|; )[^;]*?: ([A-Z_]+)(?=: |;|$)")
@@ -64,7 +64,9 @@ def not_looked_at(rows: Iterable[CoverageRow]) -> str:
 
 
 def _files(notes: Iterable[str]) -> Iterator[str]:
-    """Yield how many files were set aside, are answers to other commands, or are truncated."""
+    """Yield the numbers of files that were set aside, are answers to other commands, or are
+    truncated.
+    """
     codes = Counter(code for note in notes for code in _CODE.findall(note) or ("",))
     apart, of_others = sum(codes[code] for code in SET_APART), codes[UNKNOWN_COMMAND]
     if apart:
