@@ -40,17 +40,18 @@ if TYPE_CHECKING:
 
 
 COMMAND_MS = 5_000
-"""A command takes seconds, and 3 s for a broker that it cannot reach; its file has the time of its
-start."""
+"""A command takes seconds, plus 3 s per broker that it cannot reach; its file is dated to its
+start.
+"""
 LONGEST_ROUND_MS = 600_000
 """A round of dumps of one group takes at most this long."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClientObservation:
-    """All queues that a client id held when it was asked, and all that it popped.
+    """All queues that a client id held and popped when it was queried.
 
-    Dropped ones are left out. The queue id -1 is any queue of the broker.
+    Dropped queues are left out. The queue id -1 means any queue on the broker.
 
     Attributes:
         listed: no client was queried; a proxy's member list shows this. All that one
@@ -81,7 +82,7 @@ Observation = ClientObservation | QueueObservation
 def observations(
     group: GroupSnapshot, others: Iterable[ClientObservation] = ()
 ) -> list[Observation]:
-    """Return every observation of the group, including these, in order of time."""
+    """Return every observation of the group, including these, in chronological order."""
     observed: list[Observation] = [
         *_client_observations(group),
         *_queue_observations(group),
@@ -103,8 +104,8 @@ def last_round(observed: list[Observation]) -> list[Observation]:
     """Return the last round of dumps, back to the dump that shows something that later dumps show
     again.
 
-    A dump counts as a whole: a member that only it shows may have left since and was not queried
-    again.
+    A dump counts as a whole: a member that no other dump shows may have left since and was not
+    queried again.
     """
     seen: dict[str | MessageQueue, str] = {}
     begin = len(observed)
@@ -153,7 +154,7 @@ def _client_observations(group: GroupSnapshot) -> Iterable[ClientObservation]:
 
 
 def _is_unanswered(dump: DumpFact) -> bool:
-    """Return True if the client could not be asked: mqadmin printed an exception or nothing."""
+    """Return True if the client could not be queried: mqadmin printed an exception or nothing."""
     return bool(dump["details"].get("error")) or dump["details"].get("rows") == "0"
 
 
@@ -188,9 +189,9 @@ def _queue_observations(group: GroupSnapshot) -> Iterable[QueueObservation]:
     """Yield rows of ``consumerProgress -s``; a full-width name that no queue has was cut off.
 
     A queue without a holder may belong to a member that does not report its queues or did not
-    answer (`omitted`), and a queue that a member reports to hold in that round is its own: then the
-    row is no observation. A member that reads the queues that its application names
-    (`assigned_members`) is no owner.
+    answer (`omitted`), and a queue that a member reports holding in that round is its own; then the
+    row is not an observation. A member that reads queues named by its application
+    (`assigned_members`) is not an owner.
     """
     not_ours, silent = _pop_retries(group), silent_members(group)
     ledger_queues = {queue_of(row) for row in group.tables["ownership"]}
@@ -211,7 +212,7 @@ def _queue_observations(group: GroupSnapshot) -> Iterable[QueueObservation]:
 
 
 def progress_dumps(group: GroupSnapshot) -> Iterator[list[QueueProgressFact]]:
-    """Yield the rows of each ``consumerProgress -s true``, in order of time."""
+    """Yield the rows of each ``consumerProgress -s true``, in chronological order."""
     rows = [r for r in group.facts["QUEUE_PROGRESS"] if r["details"].get("with_clients") == "true"]
     for _, dump in groupby(rows, key=lambda row: row["first_ms"]):
         yield list(dump)
@@ -220,9 +221,9 @@ def progress_dumps(group: GroupSnapshot) -> Iterator[list[QueueProgressFact]]:
 def omitted(group: GroupSnapshot, progress: list[QueueProgressFact]) -> set[str]:
     """Return the members whose queues ``consumerProgress -s`` cannot show.
 
-    mqadmin asks the members in turn, and stops at the first that does not answer: the queues of all
-    members after that are N/A. Who is named as a holder was asked. A member that brokers list and
-    the dump does not name was so only if its own ``consumerStatus`` shows that it holds nothing.
+    mqadmin queries the members in turn and stops at the first that does not answer; the queues of
+    all later members are N/A. A member named as a holder was queried. One that brokers list but the
+    dump does not name was queried only if its own ``consumerStatus`` shows that it holds nothing.
 
     Args:
         group: its snapshot.
@@ -259,7 +260,7 @@ def omitted(group: GroupSnapshot, progress: list[QueueProgressFact]) -> set[str]
 
 
 def commit_moves(group: GroupSnapshot, look: QueueProgressFact) -> bool:
-    """Return True if the queue's commit moved around or after the observation."""
+    """Return True if the queue's commit advanced around or after the observation."""
     queue, at_ms = queue_of(look), look["first_ms"]
     committed = number(look["details"].get("consumer_offset"), 0)
     readings = [
@@ -295,7 +296,7 @@ def _read_otherwise(group: GroupSnapshot, progress: list[QueueProgressFact]) -> 
 
 
 def _listed_at(group: GroupSnapshot, at_ms: int) -> set[str]:
-    """Return the members that brokers list in the round of that time, without those that left."""
+    """Return the members that brokers list in the round at that time, except those that left."""
     answers = answers_at(broker_answers(group), at_ms, LONGEST_ROUND_MS)
     listed = (row["client_id"] for rows in answers.values() for row in rows)
     client_ids = {client_id for client_id in listed if client_id is not None}
@@ -307,9 +308,7 @@ def _listed_at(group: GroupSnapshot, at_ms: int) -> set[str]:
 
 
 def _answers_near(group: GroupSnapshot, at_ms: int) -> dict[str, frozenset[MessageQueue]]:
-    """Return clients' answers in the run of ``consumerStatus`` nearest to that time, in its
-    round.
-    """
+    """Return clients' answers to the ``consumerStatus`` run nearest to that time, in its round."""
     dumps = [
         row
         for row in group.facts["DUMP"]

@@ -1,4 +1,4 @@
-"""Numbers of messages in queues, and of those that a group has not read."""
+"""Numbers of messages in queues, and of messages that a group has not read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BETWEEN_READS = 100
 
 
 class Offsets:
-    """The newest offsets known of each queue.
+    """The newest known offsets of each queue.
 
     Attributes:
         ends: queue -> (minimum, maximum offset).
@@ -37,7 +37,7 @@ class Offsets:
             self.committed_ms[queue_of(commit)] = commit["observed_ms"]
 
     def behind(self, queues: Iterable[MessageQueue]) -> int | None:
-        """Return the messages of these queues after the commit or the minimum, or None if
+        """Return the number of messages in these queues after the commit or the minimum, or None if
         unknown.
         """
         with_end = [queue for queue in queues if queue in self.ends]
@@ -46,7 +46,9 @@ class Offsets:
         return sum(self.lag(queue) for queue in with_end)
 
     def lag(self, queue: MessageQueue) -> int:
-        """Return the messages of one queue that the group has not read; 0 if its end is unknown."""
+        """Return the number of messages in one queue that the group has not read; 0 if its end is
+        unknown.
+        """
         if queue not in self.ends:
             return 0
         low, high = self.ends[queue]
@@ -67,14 +69,14 @@ class Offsets:
         return "some" if having else "none"
 
     def stored(self, queues: Iterable[MessageQueue]) -> int | None:
-        """Return the messages stored in these queues, or None if unknown."""
+        """Return the number of messages stored in these queues, or None if unknown."""
         bounds = [self.ends[queue] for queue in queues if queue in self.ends]
         return sum(high - low for low, high in bounds) if bounds else None
 
 
 def backlog(group: GroupSnapshot) -> dict[MessageQueue, int]:
-    """Return the messages after the commit of each queue that has some, without topics of type
-    LITE, whose commits are of the lite topics inside them.
+    """Return the number of messages after the commit of each queue that has some, except in topics
+    of type LITE, whose commits belong to the lite topics inside them.
 
     Where ``consumerProgress`` is newer than any look at a queue's end, its difference counts.
     """

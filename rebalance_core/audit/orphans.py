@@ -1,4 +1,4 @@
-"""Queues without an owner at the end, since when, and why."""
+"""Finds queues without an owner at the end, when they lost it, and why."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ if TYPE_CHECKING:
 
 
 def orphans(group: GroupSnapshot) -> list[OwnershipRow]:
-    """Queues without an owner at the end, past their window, of topics that a member subscribes.
-
-    None if the members' allocation is unknown.
+    """Return the queues without an owner at the end, past their window, in topics to which a member
+    subscribes; None if the members' allocation is unknown.
     """
     if is_broadcasting(group) or not strategy_is_known(group):
         return []
@@ -40,9 +39,7 @@ def came_online(group: GroupSnapshot, span: Span) -> int:
 
 
 def reason(group: GroupSnapshot, topic: str) -> str | None:
-    """Return why the members' allocation leaves queues without an owner, where the members show
-    it.
-    """
+    """Return why the members' allocation leaves queues without an owner, if the members show it."""
     members = group.members
     ids = [row["client_id"] for row in members]
     if len({*map(stated_strategies(group), members)}) > 1:

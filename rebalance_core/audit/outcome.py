@@ -1,4 +1,4 @@
-"""An audit in short: its verdict, whether the job fails, and its counts."""
+"""Summarises an audit: its verdict, whether the job fails, and its counts."""
 
 from __future__ import annotations
 
@@ -55,16 +55,16 @@ class AuditOutcome:
         verdict: one word for all findings; fails: a finding is at or above ``fail_on``, or the
             collection is incomplete.
         start_ms: start of the audited period, epoch ms UTC; end_ms: its end.
-        night_ms: when the night that is judged began; logged_ms: until when brokers' logs go.
+        night_ms: when the audited night began; logged_ms: when brokers' logs end.
         counts: findings by rule, severity and acceptance.
-        groups: groups by verdict of the comparison, RocketMQ's own left out; by_dumps: how many of
-            them rest only on the last round of dumps.
+        groups: the number of groups by verdict of the comparison, without RocketMQ's own; by_dumps:
+            the number of those whose verdict rests only on the last round of dumps.
         progress: the same groups by whether they read their queues, except offline ones.
-        unread: messages that the groups with the most of them have not read, by group, and those
-            of all others together; groups of which it is unknown left out.
-        health: the same groups by `model.verdicts.HEALTH`; troubled: (group, word) of those whose
-            word is from UNREAD to BEHIND, the gravest first, at most `WORST_GROUPS`.
-        causes: the open findings by gravest severity: a finding and its consequences count once.
+        unread: the number of unread messages by group, for the groups with the most, and the sum
+            for all others; groups for which it is unknown are left out.
+        health: the same groups by `model.verdicts.HEALTH`; troubled: (group, word) for those with a
+            word from UNREAD to BEHIND, most severe first, at most `WORST_GROUPS`.
+        causes: the open findings by highest severity; a finding and its consequences count once.
         clusters: each cluster separately; empty in the outcome of a single cluster.
     """
 
@@ -87,8 +87,8 @@ class AuditOutcome:
     clusters: Sequence[Self] = field(default=())
 
     def record(self) -> AuditRecord:
-        """Return the record for `_run.json`, with counts by rule and severity, accepted ones
-        apart.
+        """Return the record for `_run.json`, with counts by rule and severity; accepted findings
+        are counted separately.
         """
         findings: dict[str, dict[str, int]] = {}
         for count in self.counts:
@@ -126,7 +126,7 @@ def audit_outcome(
         findings: all rows.
         verdicts: rows of ``group_verdicts``.
         runs: the audited period, by cluster.
-        fail_on: the least severity of an open finding that fails the run.
+        fail_on: the lowest severity at which an open finding fails the run.
     """
     by_cluster, judged = _by_cluster(findings), _by_cluster(verdicts)
     names = sorted({*runs, *by_cluster, *judged})

@@ -65,9 +65,9 @@ class UnseenReading:
 
     Attributes:
         queues: those whose offsets advanced; first_ms: when seen before that, last_ms: after.
-        steps: in how many steps those of one queue did.
+        steps: the number of steps in which those of one queue advanced.
         denied_by: brokers that answered that no member is online.
-        retry_topics: pop retry topics of the group that have offsets: it pops.
+        retry_topics: the group's pop retry topics that have offsets, which show that it pops.
     """
 
     queues: tuple[MessageQueue, ...]
@@ -79,12 +79,14 @@ class UnseenReading:
 
     @property
     def is_sure(self) -> bool:
-        """True if it is no single change of offsets by an administrator."""
+        """True unless this may be a single change of offsets by an administrator."""
         return self.steps >= STEPS or bool(self.retry_topics)
 
 
 def unseen_reading(group: GroupSnapshot) -> UnseenReading | None:
-    """Return the queues that are read without a known member; None: none, or members are known."""
+    """Return the queues that are read without a known member; None if there are none or members are
+    known.
+    """
     if group.tables["memberships"] or group.tables["observed_members"]:
         return None
     if is_system_group(group.consumer_group) or any(
@@ -114,8 +116,8 @@ def unseen_reading(group: GroupSnapshot) -> UnseenReading | None:
 def last_reading(group: GroupSnapshot) -> tuple[int, int] | None:
     """Return the moments between which offsets last advanced without a known member, epoch ms.
 
-    None: they did not after the last member went and its commits were stored, or brokers say that
-    no member is online.
+    None if they did not advance after the last member left and its commits were stored, or if
+    brokers say that no member is online.
     """
     if is_system_group(group.consumer_group) or _denied_by(group):
         return None
@@ -144,7 +146,7 @@ def offsets_over_time(group: GroupSnapshot) -> dict[MessageQueue, set[tuple[int,
 def is_denied(group: GroupSnapshot, since_ms: int) -> bool:
     """Return whether a broker, or mqadmin, states after that time that the group has no member.
 
-    An answer has the time at which its command started.
+    An answer is dated to the start of its command.
     """
     empty = (fact for fact in group.facts["GROUP_AT_BROKER"] if is_empty(fact))
     asked = (fact["first_ms"] for fact in (*empty, *group.facts["NOT_ONLINE"]))
@@ -152,7 +154,8 @@ def is_denied(group: GroupSnapshot, since_ms: int) -> bool:
 
 
 def last_listed(group: GroupSnapshot) -> tuple[str, int]:
-    """Return the broker or proxy whose newest list has members, and when it was made; 0: none.
+    """Return the broker or proxy whose newest list has members, and when it was made; 0 if there is
+    none.
 
     A broker does not list members behind a proxy.
     """
@@ -170,7 +173,7 @@ def last_listed(group: GroupSnapshot) -> tuple[str, int]:
 def last_known(group: GroupSnapshot) -> tuple[str, int]:
     """Return the broker that last compared a pull with its members' subscriptions, and when.
 
-    0: none did.
+    0 if none did.
 
     Source: PullMessageProcessor#processRequest (4.9.7, 5.3.3): it first looks up the group's
     members.
@@ -191,14 +194,14 @@ class Unlisted:
     """Readers of a group that no broker lists.
 
     Attributes:
-        clients: by client id when brokers gave it up, and its last commit or line; epoch ms.
-        refused: by broker the first and last pull of the group that it refused, as it knows no
+        clients: by client id, when brokers gave it up, and its last commit or line; epoch ms.
+        refused: by broker, the group's first and last pull that it refused because it knows no
             member; epoch ms.
-        logs: by folder of a client's log whose client no other file names: since when the group
-            has no member and the last line on the group; epoch ms.
-        reasons: the answers of the servers, or the network's errors, the newest first.
-        last_ms: the last of these signs.
-        goes_on: they last until the end of the collection.
+        logs: by folder of a client's log, if no other file names the client: the time since which
+            the group has had no member, and the last line about the group; epoch ms.
+        reasons: the servers' answers, or network errors, newest first.
+        last_ms: the time of the last of these signs.
+        goes_on: whether the signs last until the end of the collection.
     """
 
     clients: Mapping[str, tuple[int, int]]
@@ -210,7 +213,7 @@ class Unlisted:
 
 
 def unlisted_readers(group: GroupSnapshot) -> Unlisted | None:
-    """Return clients that continue after brokers lost them, and pulls and lines of clients' logs
+    """Return clients that continue after brokers lost them, and pulls and lines in clients' logs
     while the group has no member.
 
     Signs after a broker's log ended do not count: the broker may list the client again.
@@ -257,7 +260,7 @@ def _logs_without_members(
 
 
 def _servers_show_members(group: GroupSnapshot) -> bool:
-    """Return whether a broker's log or list was read, without which no group has a known member."""
+    """Return whether a broker's log or list was read; without one, no group has a known member."""
     coverage = group.run.coverage
     if not coverage.known or coverage.logged_until:
         return True
@@ -271,7 +274,7 @@ def signs_of_clients(group: GroupSnapshot) -> list[SignOfLife]:
 
 
 def _reasons(group: GroupSnapshot, since_ms: int) -> tuple[str, ...]:
-    """Return the answers to the clients' requests and heartbeats since then, newest first."""
+    """Return the answers to clients' requests and heartbeats since then, newest first."""
     answers = [
         (fact["last_ms"], fact["details"]["address"], fact["details"]["reason"])
         for fact in group.facts["REQUEST_FAILED"]
@@ -310,7 +313,7 @@ def _given_up(group: GroupSnapshot) -> dict[str, int]:
 
 
 def _last_sign(group: GroupSnapshot, client_id: str, until_ms: int) -> int:
-    """Return the last time at which the client committed or logged the group; 0 means never."""
+    """Return when the client last committed for the group or logged it; 0 means never."""
     signs = [
         row["observed_ms"]
         for row in group.tables["committed_offsets"]
@@ -325,7 +328,9 @@ def _last_sign(group: GroupSnapshot, client_id: str, until_ms: int) -> int:
 
 
 def _nobody_since(group: GroupSnapshot, at_ms: int) -> int | None:
-    """Return the time since which the group has no member at this time, or None if it has one."""
+    """Return the time since which the group has had no member, or None if it has one at this
+    time.
+    """
     epoch = group.epoch_at(at_ms)
     if epoch is None:
         return group.run.start_ms

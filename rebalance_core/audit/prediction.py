@@ -34,7 +34,7 @@ OfQueue = TypeVar("OfQueue", bound="NamesQueue")
 Held = TypeVar("Held", "OwnershipRow", "PopReachRow")
 
 MOST_CHANGES = 16
-"""Each state is compared with those of this many changes in progress."""
+"""The maximum number of changes in progress whose states are compared with an observation."""
 EVENT_DATED_LATE_MS = 2_000
 """Server events have times in whole seconds; joins are dated at the end of ``start()``."""
 
@@ -160,7 +160,7 @@ class Prediction:
         """Return moments of the ledger whose members and routes a member may know between these
         times, besides the time itself: those before and after each change under way.
 
-        None: more than `MOST_CHANGES` are under way, too many states to compare with.
+        None if more than `MOST_CHANGES` are under way, which makes too many states to compare.
         """
         changes = self.under_way(from_ms, until_ms)
         if len(changes) > MOST_CHANGES:
@@ -274,7 +274,7 @@ def _by_client(rows: Iterable[Held]) -> dict[str, list[Held]]:
 def _settling(group: GroupSnapshot) -> list[tuple[EpochsRow, int]]:
     """Return each epoch, and when its changes have certainly happened, retry topics included.
 
-    Where a notification is lost, a member finds the change at its next own pass (rocketmq.md §6.4).
+    If a notification is lost, a member finds the change in its own next pass (rocketmq.md §6.4).
     What existed before the files begin is not a change.
     """
     retries: dict[int, int] = {}

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from rebalance_core.contracts.rows import FlowControlledFact, GroupQueueProgressRow
 
 STORE_COPY_MS = 5_000
-"""Copying a store takes this long at most."""
+"""Copying a store takes at most this long."""
 STALE_STORE_MS = OFFSET_PERSIST_MS + OFFSET_FLUSH_MS + STORE_COPY_MS
 """A value of consumerOffset.json may be this old."""
 FALLING_MS: Final = 10 * MINUTE_MS
@@ -72,7 +72,7 @@ def progress_rows(group: GroupSnapshot) -> list[GroupQueueProgressRow]:
 
 
 def stands_still(row: GroupQueueProgressRow) -> bool:
-    """Return True if files show that the commit of the queue does not move while its end grows.
+    """Return True if files show that the queue's commit does not advance while its end grows.
 
     If no file has a queue's end, `stuck_in_cache` shows whether the queue stands still.
     """
@@ -80,11 +80,11 @@ def stands_still(row: GroupQueueProgressRow) -> bool:
 
 
 class FullCache(NamedTuple):
-    """A cache of the queue's holder that was full while the commit did not move.
+    """A queue holder's cache that was full while the commit did not move.
 
     Attributes:
-        client_id: The holder; None: its log does not name it.
-        since_ms: Since when both are shown, epoch ms.
+        client_id: The holder; None if its log does not name it.
+        since_ms: The time since which both are shown, epoch ms.
     """
 
     client_id: str | None
@@ -92,15 +92,15 @@ class FullCache(NamedTuple):
 
 
 def stuck_in_cache(group: GroupSnapshot) -> dict[MessageQueue, FullCache]:
-    """Return the queues that have no end in any file and that stand still according to their
-    holder's log alone.
+    """Return the queues whose end is in no file and that stand still according to their holder's
+    log alone.
 
     The queue's commits are equal, and at two times between the first and the last of them, at least
     a standstill apart, its cache was full, so that it did not pull: messages wait beyond the
     commit. A line after the last commit counts as at that commit. A commit is made at most
-    OFFSET_PERSIST_MS before a file shows it; of a fact that begins earlier, only the last line
-    counts, as the others may precede the commit. An older end, such as that of a new topic, does
-    not show whether messages wait.
+    OFFSET_PERSIST_MS before a file shows it; if a fact begins earlier, only its last line counts,
+    as the others may precede the commit. An older end, such as that of a new topic, does not show
+    whether messages wait.
     """
     controlled = grouped(_of_holders(group), queue_of)
     stuck = {}
@@ -126,9 +126,9 @@ def stuck_in_cache(group: GroupSnapshot) -> dict[MessageQueue, FullCache]:
 
 
 def _of_holders(group: GroupSnapshot) -> Sequence[FlowControlledFact]:
-    """Return the flow control that holders at the end logged.
+    """Return the flow control logged by those who hold the queues at the end.
 
-    Where no file shows a member, as where a log is read alone, the log's client is the holder.
+    If no file shows a member, for example when a log is read alone, the log's client is the holder.
     """
     facts = group.facts["FLOW_CONTROLLED"]
     if not facts or not group.tables["memberships"]:
@@ -138,7 +138,7 @@ def _of_holders(group: GroupSnapshot) -> Sequence[FlowControlledFact]:
 
 
 def falls_behind(row: GroupQueueProgressRow) -> bool:
-    """Return whether more messages of the queue are unread than before, beyond a burst."""
+    """Return whether the queue has more unread messages than before, beyond a burst."""
     before, before_ms, unread = row["unread_before"], row["unread_before_ms"], row["unread"]
     end_ms, rate, read = row["end_ms"], row["end_rate"], row["commit_rate"]
     if before is None or before_ms is None or unread is None or end_ms is None:
@@ -150,11 +150,11 @@ def falls_behind(row: GroupQueueProgressRow) -> bool:
 
 
 def first_loss_ms(row: GroupQueueProgressRow) -> int | None:
-    """Return when messages of the queue begin to be deleted unread, at the earliest, if commit and
-    end go on at their rates; None: never, or it is unknown.
+    """Return the earliest time at which the queue's messages are deleted unread if commit and end
+    continue at their rates; None if that is never or unknown.
 
-    The message that the group reads next was stored some time ago. Every second this age grows by
-    1 - rate of the commit / rate of the end, until it is as long as the broker keeps messages.
+    The message that the group reads next was stored some time ago. Every second, this age grows by
+    1 - commit rate / end rate, until it reaches the broker's retention time.
     """
     expires_ms, end_ms = row["expires_ms"], row["end_ms"]
     read, rate = row["commit_rate"], row["end_rate"]
@@ -164,7 +164,7 @@ def first_loss_ms(row: GroupQueueProgressRow) -> int | None:
 
 
 def is_unchanged(row: GroupQueueProgressRow) -> bool:
-    """Return whether messages are unread and the commit has not moved for as long as it takes.
+    """Return whether messages are unread and the commit has not moved for the time of a standstill.
 
     There is no evidence that messages arrived; otherwise `stands_still` would be true.
     """
@@ -175,8 +175,8 @@ def is_unchanged(row: GroupQueueProgressRow) -> bool:
 
 
 def _end_not_seen(row: GroupQueueProgressRow) -> str | None:
-    """Return why no file shows whether messages wait at a commit that has not moved for as long as
-    a standstill takes: it has no end, or only an older one that the commit has passed.
+    """Return why no file shows whether messages wait at a commit that has stood for the time of a
+    standstill: the queue has no end, or only an older one that the commit has passed.
     """
     since_ms, seen_ms, end_ms = row["waits_since_ms"], row["committed_ms"], row["end_ms"]
     if since_ms is None or seen_ms is None or seen_ms - since_ms < STANDSTILL_MS:
@@ -188,21 +188,21 @@ def _end_not_seen(row: GroupQueueProgressRow) -> str | None:
 
 
 def is_idle(row: GroupQueueProgressRow) -> bool:
-    """Return whether nothing of the queue is unread, and nothing came.
+    """Return whether the queue has no unread messages and none arrived.
 
-    A commit that moved shows that messages arrived, even if the end was seen only once.
+    A commit that advanced shows that messages arrived, even if the end was seen only once.
     """
     return row["unread"] == 0 and not row["end_rate"] and not row["commit_rate"]
 
 
 def _is_above_end(row: GroupQueueProgressRow) -> bool:
-    """Return whether the commit lies further above the end than two reads of a busy queue do."""
+    """Return whether the commit is further above the end than two reads of a busy queue explain."""
     committed, end = row["committed"], row["end_offset"]
     return committed is not None and end is not None and committed - end > BETWEEN_READS
 
 
 def progress_of(group: GroupSnapshot) -> GroupProgress:
-    """Return how the group gets on: the worst word of its queues."""
+    """Return the group's progress: the worst word among its queues."""
     if is_broadcasting(group):
         return GroupProgress(UNKNOWN, BROADCASTING)
     rows = [row for row in progress_rows(group) if not is_retry_topic(row["topic"])]
@@ -224,7 +224,7 @@ def progress_of(group: GroupSnapshot) -> GroupProgress:
 
 
 def _of_quiet(group: GroupSnapshot, rows: Sequence[GroupQueueProgressRow]) -> GroupProgress:
-    """Return how a group gets on of which no commit was seen to move or to stand still."""
+    """Return the progress of a group none of whose commits was seen to advance or stand still."""
     read = [row for row in rows if row["committed"] is not None]
     if not read:
         is_empty = _are_empty(group, rows)
@@ -246,9 +246,9 @@ def _is_old(group: GroupSnapshot, end_ms: int | None) -> bool:
 
 
 def _are_empty(group: GroupSnapshot, rows: Sequence[GroupQueueProgressRow]) -> bool:
-    """Return whether every queue that the group may read is shown, and had never received a
-    message at the end of the collection. A broker's log does not show this: a queue was empty when
-    its topic was made.
+    """Return whether every queue that the group may read is shown, and had never received a message
+    by the end of the collection. A broker's log does not show this: it shows only that a queue was
+    empty when its topic was created.
     """
     if not rows or not all_known(group.members):
         return False

@@ -1,4 +1,4 @@
-"""Evidence that trouble in clients' logs or dumps is over."""
+"""Finds evidence that trouble in clients' logs or dumps is over."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ class Recovery:
 def recovery(
     group: GroupSnapshot, facts: Iterable[Trouble], *, by_lists: bool = False
 ) -> Recovery | None:
-    """Return when the last client recovered from its logged trouble, or None without evidence of a
+    """Return when the last client recovered from its logged trouble, or None if nothing shows a
     recovery.
 
     Args:
         group: its snapshot.
         facts: the facts of clients' logs, with the detail ``log``.
-        by_lists: it is over, too, where all brokers list the client later.
+        by_lists: whether the trouble also counts as over if all brokers list the client later.
     """
     newest: dict[tuple[str | None, str], Trouble] = {}
     for fact in sorted(facts, key=lambda fact: fact["last_ms"]):
@@ -63,7 +63,7 @@ def recovery(
 
 
 def last_of(over: Iterable[Recovery | None]) -> Recovery | None:
-    """Return the last of several ends; None: one of them is still to come, or there is none."""
+    """Return the last of several ends; None if one of them is still to come or there are none."""
     ends = list(over)
     reached = [end for end in ends if end is not None]
     return (
@@ -86,7 +86,7 @@ class ClientAnswers:
         self._went: dict[tuple[str, int], int | None] = {}
 
     def let_go(self, shown: HeldQueueFact | StuckQueueFact) -> Recovery | None:
-        """Return when the client left, or when its next whole answer lacked the queue, or None.
+        """Return when the client left or its next complete answer lacked the queue, or None.
 
         Args:
             shown: a fact of a client's dump that names the queue.
@@ -112,7 +112,9 @@ class ClientAnswers:
 
 
 def goes_on_until(covered: Coverage, log: str, last_ms: int) -> int | None:
-    """Return when a client's log ends that continues for `RECOVERED_MS`, without a gap, or None."""
+    """Return the end of a client's log if it continues for `RECOVERED_MS` without a gap, or
+    None.
+    """
     spans = covered.clients[log].spans if log in covered.clients else ()
     if not spans or spans[-1].to_ms - max(spans[-1].from_ms, last_ms) <= RECOVERED_MS:
         return None
@@ -142,7 +144,7 @@ def _went(group: GroupSnapshot, fact: Trouble) -> Recovery | None:
 
 
 def _goes_on(group: GroupSnapshot, fact: Trouble) -> Recovery | None:
-    """Return whether the client's log continues long after its last line on the trouble."""
+    """Return whether the client's log continues long after its last line about the trouble."""
     client_id, last_ms, covered = fact["client_id"], fact["last_ms"], group.run.coverage
     log = fact["details"]["log"]
     until_ms = goes_on_until(covered, log, last_ms)

@@ -53,11 +53,11 @@ class Redaction:
     """Texts and findings without client ids, clients' hosts and addresses.
 
     Recognisable ids are replaced everywhere: ids by their ``@``, IP addresses, folders of clients'
-    logs, files of a consumerStatus. Ids and hosts that look like any word are found if the rows of
-    the group name them.
+    logs, files of a consumerStatus. Ids and hosts that look like ordinary words are found if the
+    group's rows name them.
 
     Args:
-        salt: the salt of the names that replace client ids.
+        salt: the salt for the names that replace client ids.
         group: the group that the texts are about; None for texts about the cluster.
         brokers: names that stay although they look like a client id or host.
 
@@ -84,7 +84,7 @@ class Redaction:
         self._pattern = re.compile(whole)
 
     def text(self, text: str) -> str:
-        """Return the text with names for clients and a mark for each address."""
+        """Return the text with clients replaced by names and addresses by a placeholder."""
         return self._pattern.sub(self._replaced, text)
 
     def place(self, path: str) -> str:

@@ -66,13 +66,13 @@ class RefusedStarts:
         last_ms: int | None = None,
         clients: Container[str] | None = None,
     ) -> RefusedStart | None:
-        """Return the start of a queue that was refused last within a time; None: none was.
+        """Return the queue's last refused start within a period; None if there was none.
 
         Args:
             queue: the queue.
-            first_ms: start of the time, epoch ms.
-            last_ms: its end; None: it has none.
-            clients: the clients asked about, and logs whose client is unknown; None: all.
+            first_ms: start of the period, epoch ms.
+            last_ms: its end; None if it has none.
+            clients: the clients that count, besides logs whose client is unknown; None for all.
         """
         facts = [*self._of_queues.get(queue, ()), *self._of_topics.get(queue.topic, ())]
         within = [
@@ -85,7 +85,7 @@ class RefusedStarts:
         return _refused(max(within, key=lambda fact: fact["last_ms"])) if within else None
 
     def why(self, queues: Iterable[tuple[MessageQueue, int]], before: str = "") -> str:
-        """Return a description of the first of these queues whose start was refused; empty: none
+        """Return a description of the first of these queues whose start was refused; empty if none
         was.
 
         Args:

@@ -1,4 +1,4 @@
-"""How long brokers keep messages, according to their last statements."""
+"""Determines how long brokers keep messages, according to their latest statements."""
 
 from __future__ import annotations
 

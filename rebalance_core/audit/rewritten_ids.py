@@ -1,4 +1,5 @@
-"""Client ids that a redaction tool rewrote, so that live owners follow another order of members.
+"""Detects client ids that a redaction tool rewrote, so that live owners follow another member
+order.
 
 Members allocate a topic by the order of their client ids. If a tool hashed the addresses in all
 files, or masked a part of the ids, the ids in the files sort differently, and AVG and AVG_BY_CIRCLE
@@ -79,7 +80,8 @@ class _Contradicted(Exception):
 def rewritten(
     group: GroupSnapshot, prediction: Prediction, observed: Iterable[Observation]
 ) -> str | None:
-    """Return why the ids are not those by which the members divided; None: no evidence shows it.
+    """Return why the ids are not those by which the members allocated; None if no evidence shows
+    it.
 
     Args:
         group: the group, whose live owners differ.

@@ -113,7 +113,7 @@ NOT_SEEN = (
         "`topicRoute -n` of each name server, or its log",
     ),
 )
-"""What the files cannot show: the pathology, the reason, and what would show it."""
+"""What the files cannot show: the pathology, the reason, and the evidence that would show it."""
 
 
 def rules_page() -> str:

@@ -41,7 +41,7 @@ ASK_WHO_READS = (
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A member as a broker lists it, or as it answers itself; None: not in the file."""
+    """A member as a broker lists it, or as it reports itself; None for what is not in the file."""
 
     client_id: str
     client_addr: str | None
@@ -56,8 +56,8 @@ class QueueShown:
     Attributes:
         client: the holder's id, or only its address, depending on the answer; None: the queue has
             no holder.
-        unread: the end less the commit; negative: the commit is above the end, or the two were read
-            at different moments.
+        unread: the end minus the commit; negative if the commit is above the end, or the two were
+            read at different times.
     """
 
     topic: str
@@ -139,7 +139,7 @@ class GroupShown:
         message_models: from the answers.
         queues: from consumerProgress, in order.
         with_clients: the answer has a column for the holders of queues.
-        held: number of queues that a client reports as held; None: no client was queried.
+        held: number of queues that a client reports as held; None if no client was queried.
         popped: number of queues that it reports as popped.
         commits: the last commit of each queue in stores or logs, in order.
         refusals: the refusals of requests, in order of time.

@@ -70,7 +70,7 @@ def is_persistent(group: GroupSnapshot, span: Span) -> bool:
 
 
 def is_rolling(group: GroupSnapshot, span: Span) -> bool:
-    """Return True if the stretch is over and members kept coming or going, as in a rolling
+    """Return True if the stretch is over and members kept joining or leaving, as in a rolling
     change.
     """
     if span.last_ms is None:

@@ -101,7 +101,9 @@ def _ids(group: GroupSnapshot, _: Finding) -> Timelines:
 
 
 def _listed_members(group: GroupSnapshot, finding: Finding) -> Timelines:
-    """Yield who the members are: by logs since a broker's list, or by the list at the end."""
+    """Yield who the members are: according to logs since a broker's list, or the list at the
+    end.
+    """
     yield from _ids(group, finding)
     yield from _suspensions(group, None)
     gap = unlogged(group)

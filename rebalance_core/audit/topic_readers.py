@@ -28,7 +28,7 @@ class TopicReaders:
     Attributes:
         poppers: they ask a broker, and the topic's request mode is POP.
         proxied: gRPC clients; their proxy pops for them, whatever the mode.
-        pullers: all others: each pulls a share of its own.
+        pullers: all others, each of which pulls a share of its own.
     """
 
     poppers: tuple[str, ...]

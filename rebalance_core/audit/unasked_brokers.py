@@ -1,4 +1,4 @@
-"""Brokers of a group that the last round of dumps did not ask for its members."""
+"""Finds a group's brokers that the last round of dumps did not ask for its members."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ def _answered_last(group: GroupSnapshot) -> set[str]:
 
 
 def _last_round(made: Sequence[DumpFact]) -> Sequence[DumpFact]:
-    """Return the dumps of the last round, which has each broker once; `made` are in order of time.
+    """Return the dumps of the last round, which has each broker once; `made` is in chronological
+    order.
 
     A command that is repeated within a minute belongs to the same round. Two rounds are divided by
     the longest pause between the two dumps of a broker.

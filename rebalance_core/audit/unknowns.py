@@ -99,7 +99,7 @@ def client_unseen(client: str, at_ms: int) -> Unknown:
 
 
 def proxy_unseen(broker: str, first_ms: int, last_ms: int) -> Unknown:
-    """Return the gap of a group of which brokers list no member, while messages are popped."""
+    """Return the gap for a group whose members no broker lists while messages are popped."""
     return Unknown(
         NOT_COVERED,
         broker,
@@ -110,7 +110,7 @@ def proxy_unseen(broker: str, first_ms: int, last_ms: int) -> Unknown:
 
 
 def member_unnamed(broker: str, at_ms: int) -> Unknown:
-    """Return the gap of a group with members that a broker knew but no file names."""
+    """Return the gap for a group with members that a broker knew but no file names."""
     why = f"{broker} knew members of the group at {utc(at_ms)}, and no file names one since"
     remedy = f"Collect again with a broker.log of {broker} that goes back further, and its lists."
     return Unknown(NOT_COVERED, broker, why, remedy)
@@ -190,7 +190,7 @@ def stop_unlogged(broker: str, up_ms: int) -> Unknown:
 
 
 def answer_outdated(topic: str, broker: str) -> Unknown:
-    """Return the gap where two dumps of one round disagree on what cannot fall."""
+    """Return the gap if two dumps in one round disagree on a value that cannot decrease."""
     return Unknown(
         NOT_COVERED,
         broker,
@@ -262,7 +262,7 @@ NOT_ASKED = Unknown(
 QUEUES_CREATED = Unknown(
     NOT_COVERED, "", "no log records when the queues were created", _WHOLE_LOGS
 )
-"""Queues that only a dump or store shows may be older than it."""
+"""Queues that only a dump or store shows may be older than that file."""
 QUEUES_BEFORE = Unknown(
     NOT_COVERED,
     "",

@@ -1,4 +1,6 @@
-"""Queues without a holder in ``consumerProgress -s``, and members whose queues it cannot show."""
+"""Finds queues without a holder in ``consumerProgress -s``, and members whose queues it cannot
+show.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,7 @@ class UnownedQueue:
 
     Attributes:
         behind: messages in it that the group has not read.
-        since_ms: the first of the looks without a holder; at_ms: the newest.
+        since_ms: the first observation without a holder; at_ms: the newest.
         source: the source of the newest observation.
     """
 
@@ -138,7 +140,9 @@ def _held_by_clients(observed: list[Observation]) -> set[MessageQueue]:
 
 
 def _behind(row: QueueProgressFact, offsets: Offsets) -> int:
-    """Return the messages waiting in the queue by the dump itself; 0 for one below the minimum."""
+    """Return the number of messages waiting in the queue according to the dump itself; 0 for a
+    commit below the minimum.
+    """
     low, _ = offsets.ends.get(queue_of(row), (0, 0))
     return number(row["details"].get("broker_offset"), 0) - max(
         number(row["details"].get("consumer_offset"), 0), low
@@ -168,8 +172,8 @@ def _should_be_read(
 def unanswered_round(
     group: GroupSnapshot, prediction: Prediction, observed: list[Observation]
 ) -> UnansweredRound | None:
-    """Return who did not report its queues in the last round of dumps; None: all did that
-    matters.
+    """Return who did not report their queues in the last round of dumps; None if all that matter
+    did.
     """
     dumps = list(progress_dumps(group))
     if not dumps or not observed:
@@ -223,7 +227,7 @@ def unread(group: GroupSnapshot, unowned: Iterable[UnownedQueue]) -> Iterator[Fi
 
 
 def unanswered(group: GroupSnapshot, round_: UnansweredRound) -> Finding:
-    """Return the finding on members that did not answer."""
+    """Return the finding about members that did not answer."""
     named = libraries(group)
     kinds = {named[client_id] for client_id in round_.members if client_id in named}
     names = f" ({', '.join(sorted(kinds))})" if kinds else ""

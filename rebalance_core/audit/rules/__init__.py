@@ -1,4 +1,4 @@
-"""The rules, in a module per subject, and the list of all rules.
+"""The rules, in one module per subject, and the list of all rules.
 
 A rule is a `Rule` with a function from a `GroupSnapshot`, or a `ClusterSnapshot`, to findings. A
 new rule goes to the module of its subject, with its test, and into `RULES` or `CLUSTER_RULES`.
@@ -167,7 +167,7 @@ CLUSTER_RULES: tuple[Rule, ...] = (
     broker_addresses.NO_BROKER_ADDRESS,
     cluster.SLAVE_NOT_READABLE,
 )
-"""Every rule on a whole cluster, in the order of the documentation."""
+"""Every rule about a whole cluster, in the order of the documentation."""
 
 
 def rules_by_id(rules: tuple[Rule, ...] = (*RULES, *CLUSTER_RULES)) -> dict[str, Rule]:

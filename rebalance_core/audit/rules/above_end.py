@@ -120,7 +120,7 @@ def _ends(group: GroupSnapshot) -> dict[MessageQueue, list[tuple[int, int]]]:
 
 
 def _fall(seen: list[tuple[int, int]]) -> EndOffsetFall | None:
-    """Return the deepest fall between two observations, as an end otherwise only grows."""
+    """Return the deepest fall between two observations; normally an end only grows."""
     falls = [
         EndOffsetFall(before, after, first_ms, last_ms)
         for (first_ms, before), (last_ms, after) in pairwise(seen)
@@ -132,9 +132,9 @@ def _fall(seen: list[tuple[int, int]]) -> EndOffsetFall | None:
 def _above(
     group: GroupSnapshot, ends: dict[MessageQueue, list[tuple[int, int]]]
 ) -> dict[MessageQueue, Above]:
-    """Return the queues whose commits lie above every end seen at the time of one or later.
+    """Return the queues whose commits lie above every end seen at the commit's time or later.
 
-    That is the newest commit with such an end: those since may not be lower, as after a reset.
+    The newest commit with such an end counts, and so do later ones, which a reset may have lowered.
     Commits in clients' logs have another clock, and do not count. Messages that the group may have
     read between the two offsets of one answer do not count either.
     """
@@ -159,7 +159,7 @@ def _above(
 def _sent_back(group: GroupSnapshot) -> dict[TopicBroker, list[SentFact]]:
     """Return pulls beyond the end that brokers sent back; pulls below the minimum go forward.
 
-    Clients log them by queue; what clients of a place log is not taken from its broker's log, too.
+    Clients log them by queue; what a place's clients log is not also taken from its broker's log.
     """
     sent: dict[TopicBroker, list[SentFact]] = {}
     for fact in group.facts["OFFSET_ILLEGAL"]:
@@ -180,7 +180,8 @@ def _is_back(fact: SentFact) -> bool:
 def _was_read(group: GroupSnapshot, fact: SentFact) -> bool:
     """Return whether the client had read the queue before, up to the offset that is gone.
 
-    Who just took a queue over asks for a commit, which may have been set above the end by hand.
+    A client that has just taken over a queue asks for its commit, which may have been set above the
+    end by hand.
     """
     if fact["kind"] != "OFFSET_ILLEGAL":
         return False
@@ -194,8 +195,8 @@ def _was_read(group: GroupSnapshot, fact: SentFact) -> bool:
 
 
 def _given_up(sent: Iterable[SentFact]) -> set[MessageQueue]:
-    """Return the queues that clients, by their logs, dropped for an offset that the broker
-    lacks.
+    """Return the queues that, according to their logs, clients dropped for an offset that the
+    broker lacks.
     """
     return {queue_of(fact) for fact in sent if fact["kind"] == "OFFSET_ILLEGAL"}
 
@@ -268,8 +269,8 @@ def _follows(
 ) -> bool:
     """Return whether the group has committed on each queue since its topic was deleted.
 
-    A later file may show the earlier commit, or a higher one. A lower one is from after; where
-    no file has one from before, that is one at or below the end that fell.
+    A later file may show the earlier commit, or a higher one. A lower commit is newer; if no file
+    has an earlier commit, so is one at or below the end that fell.
     """
     before = {queue: fall.low + 1 for queue, fall in falls.items()}
     since: dict[MessageQueue, int] = {}
@@ -285,7 +286,7 @@ def _follows(
 
 
 def _and_again(group: GroupSnapshot, places: Collection[TopicBroker]) -> str:
-    """Return when the topic was recreated, as far as its last configuration shows."""
+    """Return when the topic was recreated, if its last configuration shows it."""
     made = [
         row["event_ms"]
         for row in group.tables["topics"]
@@ -313,7 +314,9 @@ def _sent_to(
     above: dict[MessageQueue, Above],
     sent: list[SentFact],
 ) -> str:
-    """Return where pulls beyond the end are sent: by the log, else by the broker's version."""
+    """Return where pulls beyond the end are sent, according to the log or else the broker's
+    version.
+    """
     if sent:
         asked = sorted(number(fact["details"].get("asked")) for fact in sent)
         sent_to = sorted({number(fact["details"].get("given")) for fact in sent})

@@ -47,7 +47,7 @@ def find_no_broker_address(group: ClusterSnapshot) -> Iterator[Finding]:
 
 
 def without_lines(log: str, until_ms: int) -> str:
-    """State that a log has no such line from its last one until a time, epoch ms."""
+    """State that a log has no further such line until a time, epoch ms."""
     return f"the log in clients/{log} continues until {utc(until_ms)} without it"
 
 

@@ -67,13 +67,13 @@ SLOW = "slow listener"
 
 
 class Cause(NamedTuple):
-    """The reason why queues are not read, as far as files show.
+    """The reason why queues are not read, as far as files show it.
 
     Attributes:
         text: A clause that ends the summary.
         reason: A key that identifies the finding of the cause (`causes.LINKS`).
         remedy: What to do; None: the rule's remedy.
-        certain: False: files show it of the topic's queues at the broker, maybe of others.
+        certain: False if files show it for queues of the topic on the broker, possibly other ones.
     """
 
     text: str
@@ -195,16 +195,17 @@ def find_falling_behind(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 class _Size(NamedTuple):
-    """The number of members that would read as fast as messages arrive, if each read as now.
+    """The number of members that would read as fast as messages arrive at each member's present
+    rate.
 
-    It is known where members divide each topic evenly: queues are then all that limits it.
+    It is known if members divide each topic evenly; then only the number of queues limits it.
 
     Attributes:
-        members: How many hold queues at the end.
-        behind: How many of these hold a queue that falls behind.
-        each: Messages per second that a member reads; known if all of them fall behind.
-        needed: The fewest members that keep up, without a spare; None: no number does.
-        queues: The most members that get a queue.
+        members: The number that hold queues at the end.
+        behind: The number of these that hold a queue that falls behind.
+        each: The messages per second that a member reads; known if all of them fall behind.
+        needed: The minimum number of members that keep up, without a spare; None if no number does.
+        queues: The maximum number of members that get a queue.
     """
 
     members: int
@@ -215,7 +216,7 @@ class _Size(NamedTuple):
 
     @classmethod
     def of_group(cls, group: GroupSnapshot, falling: Rows) -> _Size | None:
-        """Return the size; None: a rate, a holder or how the group divides queues is unknown."""
+        """Return the size; None if a rate, a holder or the division of queues is unknown."""
         holders = _holders(group)
         queues, rates = dict[str, int](), dict[str, float]()
         taken = fastest = 0.0
@@ -258,7 +259,7 @@ class _Size(NamedTuple):
 
     @property
     def remedy(self) -> str | None:
-        """Return what to do where no number of members keeps up; None: the rule's remedy."""
+        """Return what to do if no number of members keeps up; None for the rule's remedy."""
         if self.behind < self.members or self.needed is not None:
             return None
         return (
@@ -277,7 +278,7 @@ class _Size(NamedTuple):
 
 
 def _divides_evenly(group: GroupSnapshot) -> bool:
-    """Return whether each topic's queues are divided so that shares differ by one queue at most.
+    """Return whether each topic's queues are divided so that shares differ by at most one queue.
 
     A broker that assigns queues for POP gives the same queue to several members.
     """
@@ -414,7 +415,7 @@ class _Causes:
         self._proxied = bool(group.run.proxies)
 
     def cause_of(self, row: GroupQueueProgressRow, since_ms: int) -> Cause | None:
-        """Return the cause of one queue, first a cause that no client can mend.
+        """Return the cause for one queue, preferring a cause that no client can fix.
 
         Args:
             row: the queue.
@@ -497,7 +498,7 @@ class _Causes:
         return None
 
     def _lacking_on_slave(self, row: GroupQueueProgressRow, since_ms: int) -> Cause | None:
-        """Return that a slave lacks the offset at which the commit stands, or may lack it.
+        """Return the cause that a slave lacks, or may lack, the offset at which the commit stands.
 
         The broker's lines name no queue, so that a fact has the offsets of all the topic's queues.
         """

@@ -59,7 +59,7 @@ def find_inconsistent_subscription(group: GroupSnapshot) -> Iterator[Finding]:
 def _by_holders(group: GroupSnapshot) -> Iterator[Finding]:
     """Yield at most one finding: holders of one topic hold none of another.
 
-    The remaining queues of each have no holder.
+    The remaining queues of both topics have no holder.
 
     Members that subscribe to the same topics each get their share of every topic.
     """
@@ -137,7 +137,7 @@ def _since(span: Span) -> str:
 
 
 def _may_have_unsubscribed(group: GroupSnapshot, members: list[MembershipsRow]) -> bool:
-    """Return True if a member that lacks a topic came while logs had gaps."""
+    """Return True if a member that lacks a topic joined while logs had gaps."""
     if not group.run.coverage.known:
         return False
     all_topics = frozenset[str]().union(*map(known_topics, members))

@@ -47,7 +47,9 @@ def find_inconsistent_tags(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def _differing(group: GroupSnapshot) -> dict[str, list[ClientTopicFact]]:
-    """Return the last statements of clients that are still members, on topics where they differ."""
+    """Return the last statements by clients that are still members about topics on which they
+    differ.
+    """
     alive = {row["client_id"] for row in group.members}
     last: dict[tuple[str, str], ClientTopicFact] = {}
     for fact in sorted(

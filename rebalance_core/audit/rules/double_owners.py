@@ -43,7 +43,7 @@ TOGETHER_MS = MINUTE_MS
 def find_double_owner(group: GroupSnapshot) -> Iterator[Finding]:
     """Yield one finding per topic whose queues two members hold (rocketmq.md §8).
 
-    By the ledger, or else by dumps.
+    The evidence is the ledger or, failing that, dumps.
     """
     names = {row["strategy"].partition("(")[0] for row in group.tables["memberships"]}
     if is_broadcasting(group) or names == {"CONFIG"}:
@@ -113,7 +113,8 @@ def _seen(group: GroupSnapshot) -> list[Holding]:
 
 
 def _together(rows: list[ObservedOwnershipRow], place: int) -> Iterator[ObservedOwnershipRow]:
-    """Return the observations that together with this show two owners, not a hand-over.
+    """Return the observations that, together with this one, show two owners rather than a
+    hand-over.
 
     Those of the same dump, and those after which the client of this observation is seen again.
     """

@@ -1,4 +1,4 @@
-"""Members that a broker expired although they ran on."""
+"""Members that a broker expired although they were still running."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def find_expired_alive(group: GroupSnapshot) -> Iterator[Finding]:
     intervals = _intervals(group)
     for client_id, pauses in sorted(pauses_of(group).items()):
         longest = max(pause.back_ms - pause.expired_ms for pause in pauses)
-        # at several brokers it counts once
+        # several brokers count once
         ends = accumulate((pause.back_ms for pause in pauses), max)
         often = 1 + sum(
             pause.expired_ms > end for pause, end in zip(pauses[1:], ends, strict=False)

@@ -39,8 +39,8 @@ class Stall:
 
     Attributes:
         since_ms: when they were popped; seen_ms: in the last snapshot that shows it.
-        until_ms: until when nothing behind them is given out, unless it is renewed again.
-        over_ms: when it was over at the latest; None: no later snapshot shows it.
+        until_ms: the time until which nothing behind them is delivered, unless it is renewed again.
+        over_ms: the latest time at which it ended; None if no later snapshot shows its end.
         standing: two snapshots further apart than the invisible time show it.
         gone: clients that were lost and may have had them; lost_ms: when the first was found lost.
     """

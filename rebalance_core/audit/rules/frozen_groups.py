@@ -68,8 +68,7 @@ def _frozen_since(group: GroupSnapshot) -> int | None:
     """Return the time since which members cannot allocate, or None if they can or it has not
     settled.
 
-    Where no member freezes, clients in other languages may drop a topic without a readable
-    queue.
+    If no member freezes, clients in other languages may drop a topic without a readable queue.
     """
     stretch = list(takewhile(lambda epoch: epoch["status"] == FROZEN, reversed(group.epochs)))
     first = stretch[-1] if stretch else None

@@ -159,7 +159,7 @@ def _differ_since(group: GroupSnapshot, setting: Setting) -> int | None:
 
 
 def _enabled_again(group: GroupSnapshot) -> Finding | None:
-    """Return the last time that brokers had the group disabled, if they logged its end."""
+    """Return the last period in which brokers had the group disabled, if they logged its end."""
     since: dict[str, int] = {}
     until: dict[str, int] = {}
     began: dict[str, int | None] = {}
@@ -183,7 +183,7 @@ def _enabled_again(group: GroupSnapshot) -> Finding | None:
 
 
 def find_disabled(group: GroupSnapshot) -> Iterator[Finding]:
-    """Yield at most one finding, of the brokers that refuse the group's pulls."""
+    """Yield at most one finding, about the brokers that refuse the group's pulls."""
     if is_system_group(group.consumer_group):
         return
     values = setting_at_end(group, CONSUME_ENABLE)
@@ -279,7 +279,7 @@ def find_unusual(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def find_differing(group: GroupSnapshot) -> Iterator[Finding]:
-    """Yield at most one finding, of the settings that differ between the group's brokers."""
+    """Yield at most one finding, about the settings that differ between the group's brokers."""
     if is_system_group(group.consumer_group):
         return
     differing: list[str] = []

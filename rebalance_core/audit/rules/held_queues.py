@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rebalance_core.contracts.rows import HeldQueueFact, PullExpiredFact
 
 DUMPS_APART_MS = MINUTE_MS
-"""Between two dumps this far apart a healthy listener commits."""
+"""A healthy listener commits between two dumps this far apart."""
 BLOCKED_MS = MINUTE_MS
 """ConsumerRunningInfo.analyzeProcessQueue: "can't consume for a while, maybe blocked"."""
 
@@ -75,7 +75,7 @@ def find_blocked(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def _last_pulls(group: GroupSnapshot) -> dict[tuple[str, int], int]:
-    """Return by client and dump its last pull of any queue, the dump's time by the client's
+    """Return, by client and dump, the client's last pull of any queue: the dump's time by its
     clock.
     """
     pulls: dict[tuple[str, int], int] = {}
@@ -89,13 +89,12 @@ def _not_consumed(group: GroupSnapshot, fact: HeldQueueFact, pulled_ms: int) -> 
     """Yield when the client last finished a message of the queue, if that is too long ago.
 
     This is the rule of ConsumerRunningInfo.analyzeProcessQueue, which asks only push clients, with
-    three differences. It looks at no lastConsumeTimestamp of orderly queues: there that is when the
+    three differences. It ignores the lastConsumeTimestamp of orderly queues: there it is when the
     listener got its last batch (ProcessQueue.takeMessages), and a retry after SUSPEND sets it
-    again, so an old one with messages in the cache is a listener that hangs, unless the queue waits
-    for its lock, which LOCK_WAIT is about. It uses the clock of the querying host, which may be
+    again, so an old one with messages in the cache means a listener that hangs, unless the queue
+    waits for its lock, which LOCK_WAIT covers. It uses the clock of the querying host, which may be
     wrong: here the client's own last pull bounds the dump's time. It does not ask whether the queue
-    is
-    dropped: who gave it up has not to finish it.
+    is dropped: a client that gave it up need not finish it.
     """
     consumed_ms = number(fact["details"].get("last_consume_ms"), 0)
     waits_for_lock = group.settings.get("ordered") and not flag(fact["details"].get("locked"))

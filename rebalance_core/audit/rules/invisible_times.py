@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 
 
 MANY_SECONDS = 10
-"""Over fewer seconds than this, a pause of one client (GC, a frozen host) may be the cause."""
+"""If it lasts fewer seconds than this, a pause of one client (GC, a frozen host) may be the
+cause.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +44,8 @@ class ListenerTime:
     Attributes:
         waiting: messages popped and not yet acknowledged.
         consume_rt_ms: mean time of the listener for one message.
-        threads: that consume them.
-        invisible_ms: after it a message is delivered again.
+        threads: the number that consume them.
+        invisible_ms: the time after which a message is redelivered.
     """
 
     client_id: str
@@ -55,7 +57,7 @@ class ListenerTime:
 
     @property
     def needed_ms(self) -> float:
-        """Return when the last of those that wait will be consumed."""
+        """Return the time that it takes to consume all waiting messages, ms."""
         return self.waiting * self.consume_rt_ms / self.threads
 
     def __str__(self) -> str:

@@ -132,7 +132,7 @@ def _consequence(group: GroupSnapshot, of_client: Mapping[str, str]) -> _Consequ
 
 
 def _difference(mixed: MixedGroup) -> _Consequence | None:
-    """Find members with different allocations, and the queues; None: no queue is known to
+    """Find members with different allocations, and the queues; None if no queue is known to
     differ.
     """
     unowned, several = mixed.unowned, mixed.several

@@ -99,7 +99,7 @@ def _was_removed(group: GroupSnapshot, queue: MessageQueue, offsets: Offsets) ->
 
 
 def _stored_ms(group: GroupSnapshot) -> dict[MessageQueue, int]:
-    """Return queue -> when its broker was last seen to receive or store an offset for it.
+    """Return queue -> when its broker was last seen receiving or storing an offset for it.
 
     Clients keep committing their queues of a deleted topic. Brokers of 5.x refuse that
     (rocketmq.md §5.2), so there a client's own line proves nothing.
@@ -164,8 +164,8 @@ def _of_queues(
 
 
 def find_offline(group: GroupSnapshot) -> Iterator[Finding]:
-    """Yield a finding for a group without members whose messages pile up, or whose messages did
-    until its members came back.
+    """Yield a finding for a group without members whose messages pile up, or did so until its
+    members came back.
     """
     last = group.emptied
     if dumps.is_system_group(group.consumer_group) or is_broadcasting(group):
@@ -233,7 +233,7 @@ def _last_absence(group: GroupSnapshot) -> Iterator[Finding]:
     """Yield a finding, with its end, for the last time that the group had no member for longer than
     a restart takes, if messages waited for the members that came back.
 
-    An audit during that time had it as open.
+    An audit during that time reported it as open.
     """
     back = next((at for at in reversed(range(1, len(group.epochs))) if _is_return(group, at)), None)
     if back is None:
@@ -332,7 +332,8 @@ def _committed_since(
 def _is_sure(group: GroupSnapshot) -> bool:
     """Return True if the log shows a long absence of the group, or brokers have it without members.
 
-    A client whose log has it commit, and that no line has come and go, may run on unlisted.
+    A client whose log shows commits but whose joins and leaves are not logged may still run
+    unlisted.
     """
     last = group.emptied
     if last is None and any(row["client_id"] for row in group.tables["committed_offsets"]):

@@ -74,8 +74,8 @@ def _stretches(group: GroupSnapshot, value: Callable[[MembershipsRow], str]) -> 
 
 
 def _dividing(group: GroupSnapshot) -> list[MembershipsRow]:
-    """Return all memberships except gRPC clients', which allocate no queues and have no known
-    version.
+    """Return all memberships except those of gRPC clients, which allocate no queues and have no
+    known version.
     """
     return [row for row in group.tables["memberships"] if not is_proxied(row)]
 

@@ -26,7 +26,7 @@ _SWITCH = "notify_consumer_ids_changed_enable"
 
 
 def find_notices_off(group: GroupSnapshot) -> Iterator[Finding]:
-    """Yield at most one finding, of the brokers that do not notify the group's members."""
+    """Yield at most one finding, about the brokers that do not notify the group's members."""
     if is_system_group(group.consumer_group) or is_broadcasting(group):
         return
     of_group = {

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CommitRollback:
-    """Commits on a queue that moved back once or several times.
+    """Commits on a queue that moved back one or more times.
 
     Attributes:
         high, low: the two offsets of the largest single step.
@@ -85,7 +85,7 @@ def find(group: GroupSnapshot) -> Iterator[Finding]:
 def _without_crossed(group: GroupSnapshot, falls: list[CommitRollback]) -> list[CommitRollback]:
     """Leave out falls after which no message is consumed again: two commits of the owner crossed.
 
-    A client commits with its pulls and every `OFFSET_PERSIST_MS`, on different threads. Where the
+    A client commits with its pulls and every `OFFSET_PERSIST_MS`, on different threads. If the
     older of two commits arrives last, the broker logs a fall by less than the client finishes
     between two of its regular commits, once, and the next commit is above both.
     """
@@ -142,7 +142,7 @@ def outage_of(group: GroupSnapshot, fall: CommitRollback) -> MasterOutage | None
 
 
 def _logged(group: GroupSnapshot) -> list[CommitRollback]:
-    """Return commits below the stored offset, as brokers log them."""
+    """Return commits below the stored offset, as logged by brokers."""
     falls = []
     for fact in group.facts["OFFSET_WENT_BACK"]:
         if is_system_topic(fact["topic"]):

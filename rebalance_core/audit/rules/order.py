@@ -107,9 +107,9 @@ def _is_old(prediction: Prediction, fact: HeldQueueFact | StuckQueueFact) -> boo
 def _freed(
     group: GroupSnapshot, prediction: Prediction, refused: LockRefusedFact
 ) -> Recovery | None:
-    """Return the evidence after the last refusal that the lock is free; None: nothing does.
+    """Return the evidence, after the last refusal, that the lock is free; None if there is none.
 
-    That is a dump in which an owner has it, or the end of the client that had it.
+    This is a dump in which an owner has it, or the end of the client that had it.
     """
     locked = _locked_since(group, prediction, refused)
     owner = refused["details"].get("owner")
@@ -124,7 +124,7 @@ def _locked_since(
     prediction: Prediction,
     stuck: LockRefusedFact | HeldQueueFact | StuckQueueFact,
 ) -> Recovery | None:
-    """Return a later dump in which an owner has the lock; None: there is none."""
+    """Return a later dump in which an owner has the lock; None if there is none."""
     return next(
         (
             Recovery(fact["first_ms"], f"{fact['client_id']} has the lock")
@@ -186,7 +186,7 @@ def _name(fact: NamesQueue) -> str:
 
 
 def find_wait(group: GroupSnapshot) -> Iterator[Finding]:
-    """Yield at most one finding, of all refusals that a hand-over explains."""
+    """Yield at most one finding, about all refusals that a hand-over explains."""
     prediction = Prediction(group)
     waits = [fact for fact in group.facts["LOCK_REFUSED"] if not is_stuck(prediction, fact)]
     if not waits:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 def find_missing_pop_retry_topic(group: GroupSnapshot) -> Iterator[Finding]:
     """Yield a finding for each topic whose pop retry topic was missing for long (rocketmq.md §14).
 
-    Members before 5.2 keep to a pass every 20 s.
+    Members before 5.2 still run a pass only every 20 s.
     """
     restless = [
         row for row in group.tables["memberships"] if parse_version(version_of(row)) >= MIN_INTERVAL

@@ -1,4 +1,4 @@
-"""Topics that some members pop while others pull queues of them."""
+"""Topics that some members pop while others pull from their queues."""
 
 from __future__ import annotations
 

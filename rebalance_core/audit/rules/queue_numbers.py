@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def find_fewer(group: GroupSnapshot) -> Iterator[Finding]:
-    """Find queues that producers fill and consumers may not read (rocketmq.md §6.3)."""
+    """Find queues that producers fill but consumers may not read (rocketmq.md §6.3)."""
     offsets = Offsets(group)
     for topic in subscribed_topics(group):
         rows = [row for row in _readable(group, topic) if _write(row) > _read(row)]
@@ -61,7 +61,7 @@ def _unread(offsets: Offsets, row: GroupTopicsRow) -> bool:
 
 
 def find_more(group: GroupSnapshot) -> Iterator[Finding]:
-    """Find queues that consumers read and producers never fill, which still count as shares."""
+    """Find queues that consumers read but producers never fill, which still count as shares."""
     shared = shared_topics(group)
     for topic in subscribed_topics(group):
         if topic in shared:

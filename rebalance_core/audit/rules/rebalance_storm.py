@@ -58,9 +58,9 @@ class Notifications:
 
     Attributes:
         server: name of the broker, or the address if no file shows the name.
-        first_ms: epoch ms; last_ms: the same of the last.
-        seconds: in how many seconds the broker notified members, or had reason to.
-        explained: in how many it may have done so for the group's events.
+        first_ms: the time of the first, epoch ms; last_ms: that of the last.
+        seconds: the number of seconds in which the broker notified members, or had reason to.
+        explained: the number in which it may have done so because of the group's events.
     """
 
     server: str

@@ -54,7 +54,8 @@ COPIES_APART_MS = MINUTE_MS
 
 
 class Span(NamedTuple):
-    """Between which times copies show retries; each broker's stores are copied at other times.
+    """The times between which copies show retries; each broker's stores are copied at different
+    times.
 
     Attributes:
         first_ms, last_ms: the earliest and the latest copy of those with two; equal if there is
@@ -106,8 +107,8 @@ class Counted:
     Attributes:
         repeats: the redeliveries.
         acknowledged: the acknowledgements; a renewal of the invisible time writes one, too.
-        brokers: that count it.
-        until_ms: the earliest of their newest metrics.
+        brokers: those that count it.
+        until_ms: the time of the earliest of their newest metrics.
     """
 
     repeats: Repeats
@@ -134,7 +135,7 @@ def find_repeats(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def repeats_of(group: GroupSnapshot, topic: str) -> Repeats | None:
-    """Return the repeats of a topic; None: the group has not read both it and a retry topic."""
+    """Return the repeats of a topic; None if the group has not read both it and a retry topic."""
     names = pop_retry_topics(group.consumer_group, topic)
     rows = [row for row in group.tables["committed_offsets"] if row["topic"] in (topic, *names)]
     newest, oldest = _commits(rows, newest=True), _commits(rows, newest=False)
@@ -153,7 +154,7 @@ def repeats_of(group: GroupSnapshot, topic: str) -> Repeats | None:
 
 
 def counted_repeats(group: GroupSnapshot, topic: str) -> Counted | None:
-    """Return the repeats of a topic by the newest metrics of each broker; None: some lack a count.
+    """Return the repeats of a topic from each broker's newest metrics; None if any lack a count.
 
     A message that was redelivered has been acknowledged, is popped, or waits in the retry topic: at
     most this many have arrived, even if a broker has restarted since it first delivered them.
@@ -186,12 +187,12 @@ def counted_repeats(group: GroupSnapshot, topic: str) -> Counted | None:
 
 
 def _count(row: PopCountsFact, name: _Name) -> int:
-    """Return a count of the metrics; -1: they do not show it."""
+    """Return a count from the metrics; -1 if they do not show it."""
     return number(row["details"].get(name))
 
 
 def _total(rows: Mapping[str, PopCountsFact], name: _Name) -> int:
-    """Return the sum of all brokers' counts; -1: one of them does not show it."""
+    """Return the sum of all brokers' counts; -1 if one of them does not show it."""
     counts = [_count(row, name) for row in rows.values()]
     return -1 if min(counts, default=-1) < 0 else sum(counts)
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def find_restless_passes(group: GroupSnapshot) -> Iterator[Finding]:
-    """Yield at most one finding: push members with manual queue lists (rocketmq.md §2.4)."""
+    """Yield at most one finding, about push members with manual queue lists (rocketmq.md §2.4)."""
     if is_broadcasting(group) or (group.settings.get("consumer_type") or PUSH) != PUSH:
         return
     restless = sorted({row["client_id"] for row in group.members if _never_balanced(row)})

@@ -54,7 +54,7 @@ def find_imbalance(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def find_unread(group: GroupSnapshot) -> Iterator[Finding]:
-    """Find retry queues that the broker fills and consumers may not read (rocketmq.md §3.4)."""
+    """Find retry queues that the broker fills but consumers may not read (rocketmq.md §3.4)."""
     topic = retry_topic(group.consumer_group)
     read = {row["broker_name"]: row["read_queue_nums"] or 0 for row in configs(group, topic)}
     for broker, fact in sorted(configurations(group).items()):

@@ -68,7 +68,7 @@ class Passes:
 
     @property
     def worst(self) -> RevivePassFact:
-        """The latest pass of all."""
+        """The latest of all passes."""
         return max(self.late, key=_late_s)
 
     @property
@@ -77,7 +77,7 @@ class Passes:
         return any(row["last_ms"] > self.until_ms for row in self.rest)
 
     def stand(self) -> RevivePassFact | None:
-        """Return the passes that for `SETTLED_MS` ended where they began, if none has moved
+        """Return the passes that ended where they began for `SETTLED_MS`, if none has advanced
         since.
         """
         standing = [row for row in self.late if row["details"].get("stands") == "true"]
@@ -255,7 +255,7 @@ def _standing_queues(
 def _as_of(cluster: ClusterSnapshot, finding: Finding, reason: str) -> Finding:
     """Return the finding, uncertain if pop.log has no line on the revive service at the end.
 
-    A service that stands logs so at every pass, within seconds.
+    A stalled service logs this at every pass, within seconds.
     """
     rows = (*cluster.facts["REVIVE_TROUBLE"], *cluster.facts["REVIVE_PASS"])
     broker = finding.broker_name or ""
@@ -304,7 +304,9 @@ def _trouble(
 def _went_on_ms(
     broker: str, queues: list[str], after_ms: int, passes: dict[tuple[str, str], Passes]
 ) -> int | None:
-    """Return when all of these queues, or any if none is named, were read on; None: not seen."""
+    """Return when reading of all these queues, or of any if none is named, resumed; None if not
+    seen.
+    """
     moved = {
         queue: [
             row["last_ms"]

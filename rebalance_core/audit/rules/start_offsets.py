@@ -46,7 +46,7 @@ FROM_OLD = frozenset(
 
 
 def first_starts(group: GroupSnapshot) -> list[PullStartsRow]:
-    """Return the first start on each queue, as later starts continue from it.
+    """Return the first start on each queue, because later starts continue from it.
 
     Queues whose earlier commits are unknown are left out: those on brokers that were not collected,
     and those without a commit where the group may have made one (`_may_have_committed`).
@@ -234,7 +234,7 @@ def _skipped(topic: str, rule: str, rows: list[PullStartsRow], why: str) -> Find
 def find_replayed(group: GroupSnapshot) -> Iterator[Finding]:
     """Yield a finding for each topic whose old messages a new group reads against its setting.
 
-    Only a look at the queue from before the group came shows that they are old.
+    Only an observation of the queue from before the group joined shows that they are old.
     """
     if is_broadcasting(group) or not group.epochs:
         return
@@ -285,8 +285,8 @@ def _held_before(group: GroupSnapshot, row: PullStartsRow) -> bool:
 def _unwanted(group: GroupSnapshot, row: PullStartsRow) -> int:
     """Return the messages after the start that are older than the member asked for.
 
-    At most those that the queue held when it was first seen after the group came: a queue that is
-    younger has none.
+    They are at most those in the queue when it was first seen after the group joined; a younger
+    queue has none.
     """
     end = row["max_offset"] or 0
     came_ms = group.epochs[0]["from_ms"]
@@ -327,7 +327,7 @@ def find_failed(group: GroupSnapshot) -> Iterator[Finding]:
 def _ends_of_failures(group: GroupSnapshot) -> Callable[[PullStartsRow], Recovery | None]:
     """Return a function that finds the end of a failed start.
 
-    The queue is read since, or it is no longer the member's.
+    The queue has been read since, or is no longer the member's.
     """
     starts = grouped(group.tables["pull_starts"], lambda row: (queue_of(row), row["client_id"]))
     held = grouped(group.facts["HELD_QUEUE"], lambda fact: (queue_of(fact), fact["client_id"]))

@@ -47,11 +47,11 @@ class StarvedProcess:
     """The brokers that one process could not reach.
 
     Attributes:
-        name: folder of its log and its pid, where the log has one.
+        name: the folder of its log, and its pid if the log has one.
         brokers: brokers that it could not reach at the worst time.
-        blocked_ms: so long each round of heartbeats then took at most.
-        late_ms: this long after a broker was out of the routes heartbeats still went there; 0: no
-            longer than a client may need.
+        blocked_ms: the maximum duration of a round of heartbeats at that time.
+        late_ms: how long heartbeats still went to a broker after it left the routes; 0 if no longer
+            than a client may need.
         log: the folder of its log.
     """
 
@@ -65,7 +65,7 @@ class StarvedProcess:
 
     @property
     def severity(self) -> Severity:
-        """WARNING if it was blocked half of the time, or learnt the route too late."""
+        """WARNING if it was blocked half of the time, or learned the route too late."""
         return WARNING if self.late_ms or self.blocked_ms >= SEVERE_MS else INFO
 
 

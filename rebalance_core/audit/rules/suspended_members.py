@@ -33,7 +33,7 @@ def find_suspended(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def _stretches(group: GroupSnapshot) -> Iterator[tuple[MembershipsRow, MembershipsRow]]:
-    """Yield the first and last row of each uninterrupted suspension."""
+    """Yield the first and last rows of each uninterrupted suspension."""
     rows = [row for row in group.tables["memberships"] if row["suspended"]]
     rows.sort(key=lambda row: (row["client_id"], row["channel_id"] or "", row["from_epoch"]))
     first = last = None

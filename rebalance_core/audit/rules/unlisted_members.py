@@ -52,7 +52,7 @@ def find_unseen_members(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def find_unlisted(group: GroupSnapshot) -> Iterator[Finding]:
-    """Yield at most one finding for clients that run without being members."""
+    """Yield at most one finding, about clients that run without being members."""
     unlisted = outsiders.unlisted_readers(group)
     if unlisted is None or dumps.is_system_group(group.consumer_group):
         return
