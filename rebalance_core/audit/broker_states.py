@@ -40,7 +40,10 @@ STOPPED = "STOPPED"
 """Detail of BROKER_DOWN: the broker unregistered itself."""
 
 
-REMOVED = "an administrator removed it from the name servers, and it has not registered again"
+REMOVED = (
+    "its own shutdown or an administrator unregistered it from the name servers, and it has not "
+    "registered again"
+)
 
 
 _MOMENTS = {

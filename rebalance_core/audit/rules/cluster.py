@@ -146,7 +146,7 @@ def find_flaps(group: ClusterSnapshot) -> Iterator[Finding]:
         begin, end = times[0][0], times[-1][1]
         log = coverage.of_broker(name)
         yield Finding(
-            f"{name} expired and came back {len(times)} time(s), within {longest:.0f} s.",
+            f"{name} expired and came back {plural(len(times), 'time')}, within {longest:.0f} s.",
             {"times": len(times), "longest_s": f"{longest:.0f}"},
             broker_name=name,
             first_ms=begin,

@@ -115,6 +115,8 @@ def _stands_still(
     severity: Severity,
 ) -> Finding:
     since_ms = min(since[queue_of(row)] for row in rows)
+    last_ms = max(since[queue_of(row)] for row in rows)
+    apart = f" (the last of them since {utc(last_ms)})" if last_ms - since_ms >= MINUTE_MS else ""
     seen_ms = max(row["committed_ms"] or 0 for row in rows)
     known = [
         row["unread"]
@@ -130,7 +132,7 @@ def _stands_still(
     expiry_ms = min((ms for row in rows if (ms := row["expires_ms"]) is not None), default=None)
     deleted = f" Brokers may delete the oldest from {utc(expiry_ms)} on." if expiry_ms else ""
     return Finding(
-        f"The commit of {which} has not moved since {utc(since_ms)}, for "
+        f"The commit of {which} has not moved since {utc(since_ms)}{apart}, for "
         f"{lasting(seen_ms - since_ms)}, while messages arrive and a member holds "
         f"{'it' if single else 'them'}{who}: "
         f"{unread} unread in "
@@ -170,12 +172,13 @@ def find_falling_behind(group: GroupSnapshot) -> Iterator[Finding]:
     why += size.sentence if size else ""
     losses_ms = [at_ms for row in rows if (at_ms := first_loss_ms(row)) is not None]
     lost_ms = min(losses_ms, default=None)
+    receive = "receives" if len(rows) == 1 else "receive"
     soon = lost_ms is not None and lost_ms - group.run.end_ms <= LOSS_NEAR_MS
     if lost_ms is not None:
         why += f" At these rates brokers delete messages unread from {utc(lost_ms)} on."
     yield Finding(
-        f"{plural(len(rows), 'queue')} receive {arrive:.3g} messages a second and the group reads "
-        f"{leave:.3g}: {messages(unread)} unread, up from "
+        f"{plural(len(rows), 'queue')} {receive} {arrive:.3g} messages a second and the group "
+        f"reads {leave:.3g}: {messages(unread)} unread, up from "
         f"{f'at most {before:,}' if before else 'none'} at {utc(since_ms)} "
         f"({listed(_names(rows), 5)}).{why}",
         {
