@@ -1,5 +1,5 @@
 """The drop phase of a pass and truncation, in which queues are given up (rocketmq.md §3.2, §4.1,
-§4.2).
+rocketmq.md §4.2).
 
 Upstream: ``RebalanceImpl.updateProcessQueueTableInRebalance`` (first half),
 ``truncateMessageQueueNotMyTopic`` and ``removeUnnecessaryMessageQueue`` of the consumers.

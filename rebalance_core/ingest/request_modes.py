@@ -1,5 +1,5 @@
 """REQUEST_MODE events, and the place where each member's queues are allocated (rocketmq.md §2.8,
-§14).
+rocketmq.md §14).
 """
 
 from __future__ import annotations
@@ -134,9 +134,9 @@ def _differs(statement: Statement, popped: Sequence[int]) -> bool:
     return 0 < after < len(popped) and popped[after] - popped[after - 1] <= DIFFER_MS
 
 
-# Members that no longer query a broker for a topic although they are configured to (rocketmq.md
-# §2.8).  Up to 5.3.1, a client that gets no answer to its first queries about a topic rebalances it
-# itself until it is restarted. Its log shows only that the client itself did so.
+# Members that no longer query a broker for a topic although they are configured to
+# (rocketmq.md §2.8).  Up to 5.3.1, a client that gets no answer to its first queries about a topic
+# rebalances it itself until it is restarted. Its log shows only that the client itself did so.
 @dataclass(frozen=True, slots=True)
 class DividedAlone:
     """A period in which a member allocates a topic itself although it is configured to query the

@@ -126,8 +126,8 @@ NO_CODE = -1
 
 
 def final_failure(last: JavaFailure, attempts: int) -> JavaFailure:
-    """Return the ``MQClientException`` that wraps the last attempt's exception. rocketmq.md
-    §9.3.
+    """Return the ``MQClientException`` that wraps the last attempt's exception.
+    rocketmq.md §9.3.
     """
     codes = {
         BROKER_EXCEPTION: last.code,

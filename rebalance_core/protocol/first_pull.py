@@ -1,5 +1,5 @@
-"""The first pull's correction of a start offset outside the queue: OFFSET_ILLEGAL (rocketmq.md
-§5.5).
+"""The first pull's correction of a start offset outside the queue: OFFSET_ILLEGAL
+(rocketmq.md §5.5).
 
 Upstream: ``DefaultMessageStore.getMessage`` on a master; a slave corrects nothing.
 """

@@ -1,5 +1,5 @@
-"""Bounds on a broker's timestamp search, from observations of the queue over time (rocketmq.md
-§5.4).
+"""Bounds on a broker's timestamp search, from observations of the queue over time
+(rocketmq.md §5.4).
 
 Upstream: ``ConsumeQueue.getOffsetInQueueByTime``. The store times of individual messages are
 unknown here; observations of the queue's offsets before and after the timestamp bound the answer.

@@ -151,7 +151,7 @@ def pop_formula(
     share: int,
 ) -> Formula:
     """Return the line of ``allocate4Pop`` through which a client pops a queue (rocketmq.md §2.8,
-    §14).
+    rocketmq.md §14).
 
     Args:
         inner: the members' strategy: AVG or AVG_BY_CIRCLE.

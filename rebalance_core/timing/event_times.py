@@ -90,8 +90,8 @@ class EventTimes(BrokerRequests):
         """(lifetimes, S): when the suspension began that lasts for the rest of each lifetime's
         stay; `NEVER` if there is none.
 
-        It makes no more passes and sends no more pulls, but its other timers run on (rocketmq.md
-        §3.2). Suspensions that end earlier do not count.
+        It makes no more passes and sends no more pulls, but its other timers run on
+        (rocketmq.md §3.2). Suspensions that end earlier do not count.
         """
         rows = []
         for lifetime in self.timeline.lifetimes:

@@ -1,5 +1,5 @@
-"""Groups that share client instances: a notice to one group starts a pass for all (rocketmq.md
-§3.1).
+"""Groups that share client instances: a notice to one group starts a pass for all
+(rocketmq.md §3.1).
 
 An MQClientInstance has one RebalanceService and one scheduler for all groups with its client id. As
 long as brokers stay up, another group's notices and ``start()`` do not depend on any pass. They are

@@ -76,9 +76,9 @@ def with_answering_replica(pieces: Iterable[Evidence], context: ClusterContext) 
 
 # Connections that ``consumerConnection`` lists without a line in the broker's log.
 #
-# They were opened before the log began or after it ended, or their line was dropped (rocketmq.md
-# §10.1). They are assumed to have existed since the client's own start or since another broker
-# first logged it, or otherwise since the log's start.
+# They were opened before the log began or after it ended, or their line was dropped
+# (rocketmq.md §10.1). They are assumed to have existed since the client's own start or since
+# another broker first logged it, or otherwise since the log's start.
 _DUMPED = frozenset(SUBJECTS["dumped_members"])
 _LOGGED = frozenset(SUBJECTS["logged_members"])
 

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 
 RESETTLE_MS = ROUTE_MS
-"""The time within which all members and brokers know of a change in members or topics (rocketmq.md
-§6.4).
+"""The time within which all members and brokers know of a change in members or topics
+(rocketmq.md §6.4).
 """
 
 

@@ -28,8 +28,8 @@ UNSUBSCRIBE_MARGIN_MS = 10_000
 
 
 UNSUBSCRIBE_KNOWN_MS = REBALANCE_WAIT_MS + HEARTBEAT_MS + UNSUBSCRIBE_MARGIN_MS
-"""unsubscribe(): the client's own pass, after which a heartbeat informs brokers (rocketmq.md
-§6.4).
+"""unsubscribe(): the client's own pass, after which a heartbeat informs brokers
+(rocketmq.md §6.4).
 """
 
 

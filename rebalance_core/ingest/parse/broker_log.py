@@ -1,5 +1,5 @@
 """Lines in broker.log about a group's configuration, subscriptions and commits (rocketmq.md §10.2,
-§13).
+rocketmq.md §13).
 """
 
 import re

@@ -4,8 +4,8 @@ import json
 
 from rebalance_core.ingest.parse import java_numbers, java_text
 
-# Channels behind a proxy, as rendered by its log or by a broker with an embedded proxy (rocketmq.md
-# §14).
+# Channels behind a proxy, as rendered by its log or by a broker with an embedded proxy
+# (rocketmq.md §14).
 GRPC, REMOTING = "GRPC", "REMOTING"
 """The protocol between a client and its proxy."""
 

@@ -22,8 +22,8 @@ from rebalance_core.ingest.parse.lock_and_pop_logs import FORBIDDEN, pop_forbidd
 from rebalance_core.ingest.parse.log_lines import ClientClock, LineFields, LogLine, Template, marked
 from rebalance_core.model.times import HEARTBEAT_MS, OFFSET_PERSIST_MS, ROUTE_POLL_MS
 
-# Lines in a client's log about failures: members, strategies, heartbeats and pulls (rocketmq.md
-# §13).
+# Lines in a client's log about failures: members, strategies, heartbeats and pulls
+# (rocketmq.md §13).
 NO_LIST = ", get consumer id list failed"
 PULL_FAILED = ("execute the pull request exception", "An error occurred in pull message process")
 """The line before a refused pull, whose exception's own line contains it."""

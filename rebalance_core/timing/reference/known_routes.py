@@ -1,5 +1,5 @@
 """The routes that clients know from their polls and from the fetches of passes (rocketmq.md §6.1,
-§6.3).
+rocketmq.md §6.3).
 
 Upstream: ``MQClientInstance.updateTopicRouteInfoFromNameServer``. A client never goes back to an
 older version, and never adopts a route without a broker (TOPIC_NOT_EXIST keeps the old one).

@@ -176,8 +176,8 @@ def _started(world: World, index: int) -> None:
 
 
 def _change(world: World, lifetime: ProcessLifetime, number: int) -> None:
-    """Change topics, suspend or resume; brokers notify at once only of new topics (rocketmq.md
-    §6.2).
+    """Change topics, suspend or resume; brokers notify at once only of new topics
+    (rocketmq.md §6.2).
     """
     client = world.clients.get(lifetime.index)
     if client is None:

@@ -1,5 +1,5 @@
 """The route versions that a client knows from its polls, and when it knows them (rocketmq.md §6.1,
-§6.3).
+rocketmq.md §6.3).
 """
 
 from dataclasses import dataclass

@@ -29,8 +29,8 @@ RESUMED = "RESUMED"
 PARTIAL_EVENTS = "PARTIAL_EVENTS"
 """Only one broker saw a process join or leave."""
 HOSTS_LOST = "HOSTS_LOST"
-"""So many hosts are lost that a heartbeat takes so long that other timers starve (rocketmq.md
-§6.1).
+"""So many hosts are lost that a heartbeat takes so long that other timers starve
+(rocketmq.md §6.1).
 """
 MOST_LOST = 9
 """The maximum number of lost hosts: at three seconds each, they take less than the time between a
@@ -47,8 +47,8 @@ differ.
 """
 
 BROKER_DIVIDES = "BROKER_DIVIDES"
-"""Brokers allocate for at least one member, using the routes that they poll themselves (rocketmq.md
-§2.8).
+"""Brokers allocate for at least one member, using the routes that they poll themselves
+(rocketmq.md §2.8).
 """
 STOPPED = "STOPPED"
 """A log shows when processes stood still."""

@@ -1,5 +1,5 @@
-"""The routes that members know for topics to which they subscribe or have subscribed (rocketmq.md
-§6.1).
+"""The routes that members know for topics to which they subscribe or have subscribed
+(rocketmq.md §6.1).
 
 A poll asks for the topics that the client subscribes to at its tick, and heartbeats go to the
 brokers in their routes. A client keeps the routes of topics that it no longer subscribes to.
