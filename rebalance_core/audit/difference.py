@@ -216,8 +216,8 @@ class Explanations:
 
     @cached_property
     def broker_returned(self) -> str:
-        """The return of a broker, after which its member lists are wrong for a while (rocketmq.md
-        §13 no. 5).
+        """The return of a broker, after which its member lists are wrong for a while
+        (rocketmq.md §13 no. 5).
         """
         for epoch in reversed(self._case.epochs):
             age_ms = self._at_ms - epoch["from_ms"]
