@@ -59,7 +59,7 @@ from rebalance_core.cli.run.output_run import OutputRun
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 class Hold(Job):
-    def run(self, options):
+    def run(self, options, own_process=False):
         with OutputRun(typed_place(sys.argv[1]), "hold", options, {}, ["epochs"], "process"):
             print("held", file=sys.stderr, flush=True)
             time.sleep(60)
