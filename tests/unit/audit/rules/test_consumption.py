@@ -299,7 +299,7 @@ def test_a_group_that_reads_less_than_comes_falls_behind() -> None:
     group = held(commits, [end(0, 20, at=100), end(0, 820, at=900)])
     (one,) = findings_of(FALLS, group)
     assert severities(FALLS, group) == ["INFO"]
-    assert "receive 1 messages a second and the group reads 0.125" in one.summary
+    assert "receives 1 messages a second and the group reads 0.125" in one.summary
     assert "710 messages unread, up from at most 10 at 2026" in one.summary
     assert progress_of(group).word == "FALLS_BEHIND"
     group = held([commit(0, 20, at=100), *commits[1:]], [end(0, 20, at=100), end(0, 820, at=900)])
