@@ -82,11 +82,13 @@ class ClockOff:
         error_ms: the possible error of a corrected time; None if the files agree on no offset, so
             that no time is corrected.
         compared: whether other files date anything that these files show.
+        contradicted_by: the only file that contradicts the clock, if it may be old instead.
     """
 
     behind_ms: int
     error_ms: int | None
     compared: bool = True
+    contradicted_by: str = ""
 
     @property
     def off_by_ms(self) -> int:
@@ -160,7 +162,12 @@ def clocks_off(
     allowed[DUMPS] += pulls
     dumped = _difference(allowed[DUMPS], exact)
     copied = _difference(allowed[STORES], ())
-    if dumped is not None and dumped.error_ms is not None and (copied is None or copied.error_ms):
+    if (
+        dumped is not None
+        and dumped.error_ms is not None
+        and not dumped.contradicted_by
+        and (copied is None or copied.error_ms)
+    ):
         as_dumped, alone = (
             sum(not _allows(spans, ms) for _, spans in allowed[STORES])
             for ms in (dumped.behind_ms, 0)
@@ -401,7 +408,7 @@ def _of_pulls(
         for gap in of_dump:
             zone = nearest_zone(gap - PULLED_MS // 2, PULLED_MS)
             spans = {(-max(of_dump) + z - ANSWERED_MS, -gap + z + PULLED_MS) for z in (0, zone)}
-            allowed.append((f"{at_ms} {group}", sorted(spans)))
+            allowed.append((f"mqadmin/{at_ms}-consumerStatus-{group}", sorted(spans)))
             exact.append(-gap)
     return allowed, exact
 
@@ -425,20 +432,21 @@ def _differences(times: Spans, at_ms: int, early_ms: int, late_ms: int) -> Spans
 
 
 def _difference(stated: Iterable[_Statement], exact: Iterable[int]) -> ClockOff | None:
-    """Return the difference allowed by nearly all statements, if too many exclude 0.
-
-    If only one of several documents excludes 0, it may as well be old: the clock may be right.
+    """Return how far a clock is off; no correction if only one of several documents contradicts the
+    clock, which may be right then, and the document old.
     """
     stated = list(stated)
+    clock = _usual_difference([spans for _, spans in stated], exact)
     excluding = {source for source, spans in stated if not _allows(spans, 0)}
-    clock = _nearly_always([spans for _, spans in stated], exact)
-    alone = len(excluding) == 1 and len({source for source, _ in stated}) > 1
+    alone = len(excluding) == 1 < len({source for source, _ in stated})
     if clock is None or clock.error_ms is None or not alone:
         return clock
-    return ClockOff(0, abs(clock.behind_ms) + clock.error_ms)
+    error_ms = abs(clock.behind_ms) + clock.error_ms
+    return ClockOff(0, error_ms, contradicted_by=excluding.pop())
 
 
-def _nearly_always(statements: Sequence[Spans], exact: Iterable[int]) -> ClockOff | None:
+def _usual_difference(statements: Sequence[Spans], exact: Iterable[int]) -> ClockOff | None:
+    """Return the difference allowed by nearly all statements, if too many exclude 0."""
     without = sum(not _allows(spans, 0) for spans in statements)
     if without < LEAST:
         return None

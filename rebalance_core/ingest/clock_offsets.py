@@ -954,6 +954,15 @@ def _copy_findings(copies: Mapping[str, ClockOff]) -> Iterator[Finding]:
             )
             yield _finding(text, remedy, {"what": what})
             continue
+        if off.contradicted_by:
+            text = (
+                f"The clock of {machine} may be {off.error_ms / SECOND_MS:.0f} s off, or "
+                f"{off.contradicted_by} is older than its name states: no other file shows which. "
+                "No time is corrected."
+            )
+            evidence = {"what": what, "error_ms": off.error_ms, "file": off.contradicted_by}
+            yield _finding(text, f"{remedy} Collect that file again.", evidence)
+            continue
         if not off.behind_ms:
             text = (
                 f"The clock of {machine} may be {off.error_ms / SECOND_MS:.0f} s off, because the "

@@ -1,5 +1,6 @@
 """The clocks of the machines that make dumps and copy stores, against what these show."""
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from rebalance_core.ingest.collection import (
 )
 from rebalance_core.ingest.file_reader import FileStats
 from rebalance_core.ingest.in_process import ingest_collection
+from tests.recordings.audited import audit_folder
 from tests.recordings.tables import DATA, ingested_recording
 
 
@@ -132,6 +134,23 @@ def test_a_topic_is_not_older_than_its_line_by_a_copy_whose_clock_is_off(
 
     tables = named_late("scale-out", tmp_path / "c", dumps=dumps, stores=stores)
     assert changes(tables) == changes(ingested_recording("scale-out").tables)
+
+
+def test_one_old_store_of_several_sets_no_clock(tmp_path: Path) -> None:
+    """Half of each of its offsets had been committed before; a healthy group is no less so."""
+    case = DATA.parents[1] / "cases" / "data" / "live-slow-mended"
+    folder = Path(shutil.copytree(case, tmp_path / "c"))
+    store = folder / "brokers/broker-a/config-1795934423949/consumerOffset.json"
+    halves = re.sub(
+        r"(\b\d+ *: *)(\d+)", lambda found: f"{found[1]}{int(found[2]) // 2}", store.read_text()
+    )
+    assert halves != store.read_text()
+    store.write_text(halves)
+    tables = audit_folder(folder)
+    (text,) = named(tables)
+    assert f"or {store.relative_to(folder)} is older than its name states" in text
+    assert text.endswith("No time is corrected.")
+    assert "COMMITS_ABOVE_END" not in {row["rule_id"] for row in tables["findings"]}
 
 
 def test_dumps_of_another_day_are_old_and_no_clock_is_off(tmp_path: Path) -> None:
