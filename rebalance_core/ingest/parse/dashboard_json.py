@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from rebalance_core.ingest.fact import BAD_ENTRY, Fact, Unread, Unreadable, shown
+from rebalance_core.ingest.fact import BAD_ENTRY, Fact, Unread, Unreadable, shown, unread
 from rebalance_core.ingest.parse.client_properties import client_values
 from rebalance_core.ingest.parse.command_output import NOT_ONLINE
 from rebalance_core.ingest.parse.java_numbers import count_of, long_of, offset_of
@@ -90,14 +90,22 @@ def _progress(data: Any, source: str) -> Results:
     """Read each topic's ``TopicConsumerInfo``, with its queues and their holders."""
     if not isinstance(data, list):
         raise Unreadable(BAD_ENTRY, f"data is {shown(data)}, not a list of topics")
-    total = 0
+    total, whole = 0, True
     for topic in data:
         info = Entry(topic, "topic")
         name = name_of(info.text("topic"), "topic")
         for queue in info.items("queueStatInfoList"):
             entry = Entry(queue, f"queue of {name}")
-            end = offset_of(_long(queue, "brokerOffset"), f"a brokerOffset of {name}")
-            committed = offset_of(_long(queue, "consumerOffset"), f"a consumerOffset of {name}")
+            queue_id = entry.count("queueId")
+            try:
+                end, committed = (
+                    offset_of(_long(queue, what), f"{what} of {name}, queue {queue_id}")
+                    for what in ("brokerOffset", "consumerOffset")
+                )
+            except Unreadable as refusal:
+                yield unread(source, shown(queue), refusal)
+                whole = False
+                continue
             holder = entry.text("clientInfo") or ""
             total += end - committed
             values = {
@@ -105,7 +113,7 @@ def _progress(data: Any, source: str) -> Results:
                 "topic_truncated": False,
                 "broker_name": name_of(entry.text("brokerName"), "brokerName"),
                 "broker_name_truncated": False,
-                "queue_id": entry.count("queueId"),
+                "queue_id": queue_id,
                 "broker_offset": end,
                 "consumer_offset": committed,
                 "diff": end - committed,
@@ -116,7 +124,8 @@ def _progress(data: Any, source: str) -> Results:
                 "client_id": holder if "@" in holder else None,
             }
             yield Fact("queue_progress", None, values, source)
-    yield Fact("progress_total", None, {"name": "diff", "total": float(total)}, source)
+    if whole:
+        yield Fact("progress_total", None, {"name": "diff", "total": float(total)}, source)
 
 
 def _long(queue: Any, name: str) -> int:

@@ -146,6 +146,15 @@ def test_what_states_nothing_is_no_answer(text: str) -> None:
 def test_an_entry_that_is_not_one_is_refused() -> None:
     data = [{"topic": "T", "queueStatInfoList": [{"brokerName": "b", "queueId": -1}]}]
     assert dashboard_answer("consumerProgress", answer(data), "f") is None
+    queue = {"brokerName": "b", "queueId": 0, "brokerOffset": 9, "consumerOffset": 4}
+    queues = [queue | {"consumerOffset": -2}, queue | {"queueId": 1}]
+    data = [{"topic": "T", "queueStatInfoList": queues}]
+    pieces = dashboard_answer("consumerProgress", answer(data), "f")
+    assert pieces is not None
+    refused, read = pieces
+    assert isinstance(refused, Unread)
+    assert refused.message == "consumerOffset of T, queue 0 is -2; an offset is -1 or more"
+    assert facts([read])[0][1]["queue_id"] == 1
     named = RUNNING.replace('"queueId":3', '"queueId":-3')
     pieces = dashboard_answer("consumerStatus", named, "f")
     assert pieces is not None
