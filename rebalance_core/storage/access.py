@@ -33,7 +33,7 @@ pyarrow's defaults, 1 and 3 s, are too short while a store completes the upload 
 """
 
 
-_ENDPOINT = re.compile(r"https?://[^/@\s]+[^@\s]*", re.IGNORECASE)
+_ENDPOINT = re.compile(r"https?://[^/?#@\s]*[^/?#@\s:](?:/[^?#@\s]*)?", re.IGNORECASE)
 
 
 _NO_REGION = "us-east-1"  # for stores other than Amazon's: the signature needs some name

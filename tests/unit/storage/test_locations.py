@@ -121,6 +121,9 @@ def test_what_the_environment_states_of_s3() -> None:
         "http://",
         "http://[::1",
         "http://store:x",
+        "http://store:",
+        "https://store?x=1",
+        "https://:9000",
         "http://store:99999",
     ],
 )
