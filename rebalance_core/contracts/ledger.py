@@ -82,7 +82,7 @@ GROUP_VERDICTS = Table(
 
 
 LACKS = "lacks"
-"""The evidence that tells the findings about one collection apart: what is missing from it, in the
+"""The evidence that distinguishes findings about one collection: what is missing from it, in the
 same words every night."""
 
 

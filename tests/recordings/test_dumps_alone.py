@@ -97,3 +97,23 @@ def test_brokers_do_not_list_the_clients_of_a_proxy(tmp_path: Path) -> None:
         if path.name > "17959746":
             path.unlink()
     assert [row["verdict"] for row in verdicts()] == ["OFFLINE"] * 4
+
+
+def test_a_group_with_offsets_of_its_own_is_judged_by_these(tmp_path: Path) -> None:
+    """Some clients pop, as the revive logs show, and the offline groups read nothing."""
+    copy = dumps_of("nightly", tmp_path)
+    names = ("Topic", "Broker Name", "QID", "Broker Offset", "Consumer Offset", "Diff", "Inflight")
+    head = "  ".join(f"#{name}" for name in (*names, "LastTime"))
+    row = "rmq_sys_REVIVE_LOG_DefaultCluster  broker-a  0  {end}  {end}  0  0  2026-11-21 03:00:00"
+    asked = sorted(int(path.name[:13]) for path in (copy / "mqadmin").iterdir())
+    for ms, end in ((asked[0], 8), (asked[-1] - 5_000, 12)):
+        name = f"{ms}-consumerProgress-CID_RMQ_SYS_REVIVE_GROUP.txt"
+        (copy / "mqadmin" / name).write_text(f"{head}\n{row.format(end=end)}\n")
+    verdicts = {
+        row["consumer_group"]: row["verdict"] for row in audit_folder(copy)["group_verdicts"]
+    }
+    assert {name: verdicts[name] for name in ("batch-loader", "legacy-reader", "report-old")} == {
+        "batch-loader": "OFFLINE",
+        "legacy-reader": "OFFLINE",
+        "report-old": "OFFLINE",
+    }

@@ -296,6 +296,26 @@ def test_a_topic_may_have_left_a_broker_of_which_no_dump_at_the_end_shows_it(
     assert not any("OWNERSHIP_DIFFERS" in row["rule_id"] for row in tables["findings"])
 
 
+def test_what_an_earlier_round_proved_outlasts_a_later_one_with_gaps(tmp_path: Path) -> None:
+    name = "min-03-same-strategy-named"
+    folder = Path(shutil.copytree(DATA.parents[1] / "cases/data" / name, tmp_path / name))
+
+    def differing() -> set[str]:
+        rows = audit_folder(folder)["findings"]
+        return {row["rule_id"] for row in rows if "OWNERSHIP_DIFFERS" in row["rule_id"]}
+
+    proved = differing()
+    assert proved
+    for dump in [*folder.glob("mqadmin/*")]:
+        ms, _, command = dump.name.partition("-")
+        if not command.startswith(("topicRoute", "topicStatus")):
+            lines = dump.read_text().splitlines(keepends=True)
+            if command.startswith("consumerProgress"):
+                lines = [line for line in lines if line.split()[1:2] != ["broker-b"]]
+            dump.with_name(f"{int(ms) + 600_000}-{command}").write_text("".join(lines))
+    assert differing() == proved
+
+
 @pytest.mark.parametrize(
     ("lost", "verdict", "reason"),
     [

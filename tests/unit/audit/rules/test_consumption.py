@@ -69,6 +69,15 @@ def test_it_is_an_error_if_every_queue_that_gets_messages_stands_still() -> None
     assert severities(STILL, group) == ["ERROR"]
 
 
+def test_queues_that_stand_still_since_different_times() -> None:
+    commits = [commit(0, 70, at=300), commit(0, 70, at=900), commit(1, 50, at=600)]
+    ends = [end(0, 90, at=400), end(0, 290, at=900), end(1, 60, at=650), end(1, 300, at=900)]
+    (one,) = findings_of(STILL, held([*commits, commit(1, 50, at=900)], ends, other=False))
+    since, last = utc(1_795_000_300_000), utc(1_795_000_600_000)
+    assert f"has not moved since {since} (the last of them since {last})" in one.summary
+    assert one.first_ms == 1_795_000_300_000
+
+
 @pytest.mark.parametrize(
     ("commits", "ends"),
     [
