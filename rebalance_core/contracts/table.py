@@ -4,10 +4,10 @@ Arrow and back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from rebalance_core.contracts.derived import Derived
 
@@ -177,7 +177,7 @@ def batch_of_rows(table: Table, rows: Sequence[Mapping[str, object]]) -> pa.Reco
     )
 
 
-def batch_of_columns(table: Table, values: Mapping[str, Any]) -> pa.RecordBatch:
+def batch_of_columns(table: Table, values: Mapping[str, Sized]) -> pa.RecordBatch:
     """Return equally long lists or arrays by column, with all of the table's columns, missing ones
     null.
     """
@@ -188,17 +188,20 @@ def batch_of_columns(table: Table, values: Mapping[str, Any]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=table.arrow_schema())
 
 
-def rows_of_arrow(table: pa.Table | pa.RecordBatch) -> list[dict[str, Any]]:
-    """Return the rows as dicts."""
+RowT = TypeVar("RowT", bound=Mapping[str, object])
+
+
+def rows_of_arrow(table: pa.Table | pa.RecordBatch) -> list[RowT]:
+    """Return the rows as dicts, of the type in `contracts.rows` that the caller expects."""
     import pyarrow as pa
 
-    rows: list[dict[str, Any]] = table.to_pylist()
+    rows = table.to_pylist()
     for field in table.schema:
         if pa.types.is_map(field.type):
             for row in rows:
                 if row[field.name] is not None:
                     row[field.name] = dict(row[field.name])
-    return rows
+    return rows  # type: ignore[no-any-return]  # pyarrow has no types
 
 
 def _array(column: Column, values: Any, length: int) -> pa.Array:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -69,15 +69,15 @@ def tonight_of(runs: Mapping[str, AuditRun], read: ReadColumns) -> Tonight:
     spans = {name: NightSpan(run.night_ms, run.end_ms) for name, run in runs.items()}
     epochs = _of_night(read("epochs", [*_GROUP, *_EPOCHS]), spans)
     chosen, changed = _chosen(epochs, spans)
-    stays = _grouped(_of_groups(read("memberships", [*_GROUP, *_MEMBERS]), chosen))
+    stays: dict[GroupName, list[MembershipsRow]] = _grouped(
+        _of_groups(read("memberships", [*_GROUP, *_MEMBERS]), chosen)
+    )
     found: list[Happening] = []
     for name, run in runs.items():
         found += _of_brokers(name, run, spans[name])
-    for group, rows in _grouped(_of_groups(epochs, chosen)).items():
-        life = GroupLife(
-            cast("list[EpochsRow]", rows), cast("list[MembershipsRow]", stays.get(group, []))
-        )
-        found += life.happenings(group, spans[group[0]])
+    of_groups: dict[GroupName, list[EpochsRow]] = _grouped(_of_groups(epochs, chosen))
+    for group, rows in of_groups.items():
+        found += GroupLife(rows, stays.get(group, [])).happenings(group, spans[group[0]])
     found.sort(key=lambda one: (one.at_ms, one.cluster, one.consumer_group or "", one.text))
     return Tonight(
         min((max(run.night_ms, run.start_ms) for run in runs.values()), default=0),
@@ -125,9 +125,13 @@ def _of_groups(rows: pa.Table, groups: Sequence[GroupName]) -> pa.Table:
     return rows.filter(pc.is_in(key, keys))
 
 
-def _grouped(rows: pa.Table) -> dict[GroupName, list[object]]:
-    found: dict[GroupName, list[object]] = defaultdict(list)
-    for row in rows_of_arrow(rows):
+OfGroup = TypeVar("OfGroup", "EpochsRow", "MembershipsRow")
+
+
+def _grouped(rows: pa.Table) -> dict[GroupName, list[OfGroup]]:
+    found: dict[GroupName, list[OfGroup]] = defaultdict(list)
+    read: list[OfGroup] = rows_of_arrow(rows)
+    for row in read:
         found[row["cluster"], row["consumer_group"]].append(row)
     return found
 

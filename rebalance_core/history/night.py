@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +24,7 @@ from rebalance_core.model.verdicts import OK as START_OK
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.audit_record import AuditRecord
-    from rebalance_core.contracts.rows import FindingsRow, GroupVerdictsRow, NightsRow
+    from rebalance_core.contracts.rows import FindingsRow, NightsRow
 
 _GROUP = ["cluster", "consumer_group"]
 _COUNTS = (
@@ -137,7 +137,7 @@ def night_of(run: Run, cluster: str, read: ReadColumns, before_ms: int | None = 
         whole = read(table, columns)
         return whole.filter(pc.equal(whole["cluster"], cluster))
 
-    findings = cast("list[FindingsRow]", rows_of_arrow(rows("findings")))
+    findings: list[FindingsRow] = rows_of_arrow(rows("findings"))
     verdicts = rows("group_verdicts")
     missing = sorted(
         row["summary"] for row in findings if row["rule_id"] == COLLECTION_INCOMPLETE.rule_id
@@ -146,7 +146,7 @@ def night_of(run: Run, cluster: str, read: ReadColumns, before_ms: int | None = 
     looked = AuditedScope.by(
         [cluster],
         [cluster] if missing else [],
-        cast("list[GroupVerdictsRow]", rows_of_arrow(verdicts)),
+        rows_of_arrow(verdicts),
         findings,
         files,
     )

@@ -135,7 +135,7 @@ def audit_clusters(
     group_findings = cluster_findings(
         clusters.by_cluster(), stale_hours, not_before_ms, night, lost_kinds
     )
-    of_ingest = cast("list[FindingsRow]", rows_of_arrow(clusters.findings))
+    of_ingest: list[FindingsRow] = rows_of_arrow(clusters.findings)
     by_cluster = grouped(of_ingest, lambda row: row["cluster"])
     runs = {
         name: replace(run, changed_unseen=changed_unseen(by_cluster.get(name, ())))
@@ -229,10 +229,11 @@ class GroupFindings:
 
     def rows(self) -> FoundRows:
         """Return the rows of all groups."""
-        tables = {
-            name: [row for chunk in chunks for row in rows_of_arrow(unpack(chunk))]
-            for name, chunks in self._chunks.items()
-        }
+        tables: dict[str, list[FindingsRow | GroupVerdictsRow]] = {}
+        for name, chunks in self._chunks.items():
+            tables[name] = []
+            for chunk in chunks:
+                tables[name] += rows_of_arrow(unpack(chunk))
         return cast("FoundRows", tables)
 
 

@@ -277,4 +277,4 @@ class FinishedAudit:
 
     @cached_property
     def _findings(self) -> list[FindingsRow]:
-        return cast("list[FindingsRow]", rows_of_arrow(self.read("findings", None)))
+        return rows_of_arrow(self.read("findings", None))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,7 +24,7 @@ from rebalance_core.contracts.snapshot_tables import BROKER_EVENTS, NEWEST_DUMPS
 from rebalance_core.contracts.table import rows_of_arrow
 
 if TYPE_CHECKING:
-    from rebalance_core.contracts.rows import ObservedFactsRow
+    pass
 
 
 _DUMP = ("cluster", "broker_name", "command")
@@ -73,7 +73,7 @@ class ClusterTables(PackedTables):
         """Return, by cluster, the rows that the cluster rules need."""
         return cluster_rows(
             self.spans.to_pylist(),
-            cast("list[ObservedFactsRow]", rows_of_arrow(self.facts)),
+            rows_of_arrow(self.facts),
             self.dumps.to_pylist(),
             self.broker_events.to_pylist(),
             self.coverage.to_pylist(),

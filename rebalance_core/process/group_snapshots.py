@@ -54,7 +54,9 @@ def snapshots_of(grouped: GroupedRows) -> Iterator[GroupKeyedRows]:
     for begin, end in grouped.chunks(ROWS_PER_CHUNK):
         tables = grouped.tables_of(begin, end)
         # a giant group's rows are large, so each table is freed once it is converted to dicts
-        rows = {name: rows_of_arrow(tables.pop(name)) for name in [*tables]}
+        rows: dict[str, list[Mapping[str, object]]] = {}
+        for name in [*tables]:
+            rows[name] = rows_of_arrow(tables.pop(name))
         first = {name: grouped.first[name] - grouped.first[name][begin] for name in rows}
         for number, (cluster, group) in enumerate(names_of(grouped, begin, end), begin):
             of_group = {

@@ -5,7 +5,7 @@ show.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,7 +24,7 @@ from rebalance_core.process.queue_progress import (
 )
 
 if TYPE_CHECKING:
-    from rebalance_core.contracts.rows import MessageRetentionFact
+    pass
 
 PROGRESS = "queue_progress"
 READ_TOPICS = "read_topics"
@@ -97,5 +97,4 @@ def _retention_ms(evidence: Mapping[str, pa.Table]) -> dict[tuple[str, str], int
     if "observed_facts" not in evidence:
         return {}
     facts = evidence["observed_facts"]
-    stated = rows_of_arrow(facts.filter(pc.equal(facts["kind"], "MESSAGE_RETENTION")))
-    return retention_ms(cast("list[MessageRetentionFact]", stated))
+    return retention_ms(rows_of_arrow(facts.filter(pc.equal(facts["kind"], "MESSAGE_RETENTION"))))

@@ -75,7 +75,7 @@ def previous_audit(
         carried: its `carried_lines`; empty if it examined everything.
         gone: its `process.audited.FinishedAudit.gone_lines`; empty if no finding was ever gone.
     """
-    kept = cast("list[FindingsRow]", rows_of_arrow(read("findings", None)))
+    kept: list[FindingsRow] = rows_of_arrow(read("findings", None))
     by_rule = Counter(row["rule_id"] for row in kept)
     read_files = Files(files)
     earlier = earlier_findings(kept, read_files, _carried(carried))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +17,7 @@ from rebalance_core.checks.packed_rows import bucket_of, by_bucket, pack
 from rebalance_core.contracts import COLLECTED_TABLES
 from rebalance_core.contracts.table import batch_of_rows, rows_of_arrow
 from rebalance_core.ingest.group_tables import of_cluster, once, sequenced
-from rebalance_core.ingest.rows import ORDER, Event, Tables, by_name, merged
+from rebalance_core.ingest.rows import ORDER, Tables, by_name, merged
 from rebalance_core.ingest.whole_cluster import KeyedEvidence
 from rebalance_core.process.ingested_progress import (
     PROGRESS,
@@ -126,7 +125,7 @@ def completing(parts: Iterable[Part], counts: IngestCounts) -> TableRows:
             for batch in rows.to_batches():
                 counts.add(name, batch)
             if name == _EVENTS:
-                events = sequenced(cast("list[Event]", rows_of_arrow(rows)))
+                events = sequenced(rows_of_arrow(rows))
                 yield name, batch_of_rows(COLLECTED_TABLES[name], events)
             else:
                 yield from ((name, batch) for batch in rows.to_batches())

@@ -107,7 +107,9 @@ def test_the_audit_of_a_process_and_nothing_stays(
     assert ours.runs == theirs.runs
     assert found.ledger == expected.ledger
     assert list(found.ledger.tables) == list(AUDITED_TABLES)
-    rows = {name: rows_of_arrow(read_written(tmp_path / "out", name)) for name in AUDITED_TABLES}
+    rows: dict[str, list[dict[str, Any]]] = {
+        name: rows_of_arrow(read_written(tmp_path / "out", name)) for name in AUDITED_TABLES
+    }
     assert {name: len(some) for name, some in rows.items()} == {
         name: table.rows for name, table in found.ledger.tables.items()
     }
@@ -131,7 +133,9 @@ def test_redacted_tables_where_spark_must_write(
     output = tmp_path / "out"
     found = audited(spark, inputs, output, redact_salt="s")
     read = reader_of(spark, f"file://{output}")
-    rows = {name: rows_of_arrow(read(name, None)) for name in AUDITED_TABLES}
+    rows: dict[str, list[dict[str, Any]]] = {
+        name: rows_of_arrow(read(name, None)) for name in AUDITED_TABLES
+    }
     clients = set(ingested_clients())
     hosts = {client.partition("@")[0] for client in clients} | {"127.0.0.1"}
     for name, some in rows.items():

@@ -4,6 +4,7 @@ from typing import Any
 
 from rebalance_core.contracts import OBSERVED_TABLES, REJECTED
 from rebalance_core.contracts.observed import OBSERVED_FACTS
+from rebalance_core.contracts.rows import ObservedFactsRow, RejectedRow
 from rebalance_core.contracts.table import batch_of_columns, batch_of_rows, rows_of_arrow
 
 
@@ -13,7 +14,7 @@ def test_rows_come_back_with_all_columns() -> None:
         {"details": {}},
         {},
     ]
-    back = rows_of_arrow(batch_of_rows(OBSERVED_FACTS, rows))
+    back: list[dict[str, object]] = rows_of_arrow(batch_of_rows(OBSERVED_FACTS, rows))
     whole = dict.fromkeys(OBSERVED_FACTS.column_names)
     assert back == [whole | row for row in rows]
 
@@ -28,7 +29,12 @@ def test_no_row_has_the_schema_of_the_table() -> None:
 def test_half_a_surrogate_pair_is_a_question_mark_as_on_the_jvm() -> None:
     half = "a\ud83db"
     issues = [{"code": half, "message": "\U0001f600"}]
-    (row,) = rows_of_arrow(batch_of_rows(REJECTED, [{"raw": half, "issues": issues}]))
+    rows: list[RejectedRow] = rows_of_arrow(
+        batch_of_rows(REJECTED, [{"raw": half, "issues": issues}])
+    )
+    (row,) = rows
     assert (row["raw"], row["issues"]) == ("a?b", [{"code": "a?b", "message": "\U0001f600"}])
-    (fact,) = rows_of_arrow(batch_of_rows(OBSERVED_FACTS, [{"details": {half: half}}]))
-    assert fact["details"] == {"a?b": "a?b"}
+    facts: list[ObservedFactsRow] = rows_of_arrow(
+        batch_of_rows(OBSERVED_FACTS, [{"details": {half: half}}])
+    )
+    assert facts[0]["details"] == {"a?b": "a?b"}

@@ -95,7 +95,7 @@ def test_all_that_is_found_and_written(
         shown = rows if salt is None else without_clients(rows, salt)
         found = made.ledger.tables[name]
         assert found == digest(name, shown).result == digest(name, written[name]).result
-    kept = rows_of_arrow(written["findings"])
+    kept: list[Row] = rows_of_arrow(written["findings"])
     assert by_text(kept) == by_text(capped(expected.findings, PER_RULE))
     assert len(kept) < len(expected.findings)
     assert by_text(rows_of_arrow(written["group_verdicts"])) == by_text(expected.verdicts)

@@ -134,7 +134,7 @@ def plain_states(rows: list[Row]) -> list[Row]:
 
 def test_the_last_state_of_every_topic(tables: dict[str, list[Row]]) -> None:
     cluster_events = tables["cluster_events"]
-    found = rows_of_arrow(topic_states(table_of("cluster_events", cluster_events)))
+    found: list[Row] = rows_of_arrow(topic_states(table_of("cluster_events", cluster_events)))
     assert by_text(found) == by_text(plain_states(cluster_events))
 
 
@@ -222,7 +222,7 @@ def test_every_group_gets_its_rows(
 ) -> None:
     monkeypatch.setattr(module, "ROWS_PER_CHUNK", rows_at_once)
     arrow = {name: table_of(name, rows) for name, rows in tables.items()}
-    states = rows_of_arrow(topic_states(arrow["cluster_events"]))
+    states: list[Row] = rows_of_arrow(topic_states(arrow["cluster_events"]))
     ends = thinned_queue_offsets(arrow["queue_offsets"]).to_pylist()
     named = {
         (row["cluster"], row["consumer_group"])

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from rebalance_core.contracts.rows import ObservedFactsRow, RejectedRow
 from rebalance_core.contracts.table import rows_of_arrow
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.process.observed_tables import READ_TABLES, read_observed
@@ -41,10 +42,12 @@ def test_good_rows_bad_rows_and_tables_that_are_not_there(tmp_path: Path) -> Non
     observed = read_observed(str(tmp_path))
     assert tuple(observed.tables) == READ_TABLES
     assert rows_of_arrow(observed.tables["observed_ownership"]) == [GOOD]
-    (fact,) = rows_of_arrow(observed.tables["observed_facts"])
-    assert fact["details"] == {"command": "clusterList"}
+    read: list[ObservedFactsRow] = rows_of_arrow(observed.tables["observed_facts"])
+    assert read[0]["details"] == {"command": "clusterList"}
     assert observed.tables["findings"].num_rows == 0
-    (rejected,) = rows_of_arrow(observed.rejected)
+    refused: list[RejectedRow] = rows_of_arrow(observed.rejected)
+    (rejected,) = refused
+    assert rejected["source"] is not None
     assert rejected["source"].endswith("observed_ownership.jsonl:2")
     assert rejected["issues"][0]["code"] == "BAD_TYPE"
 

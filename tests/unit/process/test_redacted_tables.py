@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from rebalance_core.audit.redact import pseudonym
 from rebalance_core.contracts import LEDGER_TABLES, REJECTED, SIMULATED_TABLES
+from rebalance_core.contracts.rows import RejectedRow
 from rebalance_core.contracts.table import batch_of_rows, rows_of_arrow
 from rebalance_core.process.redacted_rows import redacted
 from tests.recordings.tables import replayed
@@ -27,7 +28,7 @@ def test_the_place_of_a_rejected_row_names_no_client() -> None:
         {"source": p, "raw": "text", "issues": [issue] * n} for n, p in enumerate(PLACES)
     ]
     rows.append({"source": None, "raw": None, "issues": None})
-    shown = rows_of_arrow(redacted(batch_of_rows(REJECTED, rows), "s"))
+    shown: list[RejectedRow] = rows_of_arrow(redacted(batch_of_rows(REJECTED, rows), "s"))
     assert [row["source"] for row in shown] == [*PLACES.values(), None]
     assert {row["raw"] for row in shown} == {"(redacted)"}
     hidden = {"code": "BAD_TYPE", "message": "(redacted)"}
