@@ -41,6 +41,7 @@ from rebalance_core.model.verdicts import (
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import FindingsRow, GroupVerdictsRow
+    from rebalance_core.contracts.run_record import ReadFile
 
 Group = tuple[str, str]
 
@@ -77,14 +78,6 @@ def fingerprint(finding: FindingsRow) -> str:
         return str(finding["fingerprint"])
     about = RULES[rule_id].about if rule_id in RULES else ""
     return fingerprint_of(finding, BROKER if rule_id in OF_A_BROKER else about)
-
-
-class ReadFile(TypedDict):
-    """A file that a run read, as the run's record describes it."""
-
-    name: str
-    kind: str
-    understood: int
 
 
 class ListedFinding(TypedDict):

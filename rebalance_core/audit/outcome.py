@@ -30,8 +30,8 @@ from rebalance_core.model.verdicts import (
 )
 
 if TYPE_CHECKING:
-    from rebalance_core.contracts.audit_record import AuditRecord
     from rebalance_core.contracts.rows import FindingsRow, GroupVerdictsRow
+    from rebalance_core.contracts.run_record import AuditRecord
 
 
 def verdict_of(counts: Iterable[Count], fail_on: str) -> tuple[RunVerdict, bool]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +28,9 @@ from rebalance_core.model.events import CONSUMER_JOIN
 from rebalance_core.storage.place import place_of
 from rebalance_core.storage.run_folder import Folder, counted_rows, find_run, read_run
 from rebalance_core.storage.store_answers import refusal
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.run_record import StoredRun
 from rebalance_core.version import LIBRARY_VERSION
 
 OF_STATE = "opening state"
@@ -75,7 +78,7 @@ def state_folder(run: Folder) -> str:
     )
 
 
-def _record(folder: Folder) -> dict[str, Any] | None:
+def _record(folder: Folder) -> StoredRun | None:
     """Return the record in a folder of tables, or None if it has none."""
     try:
         return find_run(folder)
@@ -142,15 +145,16 @@ def _checked_queue_nums(state: Mapping[str, pa.Table], folder: Folder) -> int:
         return 0
     if record["library_version"] != LIBRARY_VERSION:
         return 0
+    recorded = record.get("outputs", {})
     for name, rows in state.items():
         digest = TableDigest(INPUT_TABLES[name])
         digest.add(rows)
-        if digest.result.digest != record["outputs"].get(name, {}).get("digest"):
+        if name not in recorded or digest.result.digest != recorded[name]["digest"]:
             raise InputRefused(
                 f"--state: {folder.url}: {name} is not as the run wrote it ({RUN_NAME}); copy the "
                 "folder again, or run the job again"
             )
-    return int(record["config"]["limits"]["max_queue_nums"])
+    return record.get("config", {}).get("limits", {}).get("max_queue_nums", 0)
 
 
 def _with_settings(events: pa.Table, groups: pa.Table) -> pa.Table:

@@ -83,6 +83,7 @@ if TYPE_CHECKING:
     from rebalance_core.audit.changes import ListedChanges
     from rebalance_core.cli.run.output_folder import OutputFolder
     from rebalance_core.contracts.rows import FindingsRow
+    from rebalance_core.contracts.run_record import AuditRecord, ReadFile
     from rebalance_core.ingest.file_record import FileRecord
     from rebalance_core.report.loss_table import LossRow
 
@@ -231,8 +232,8 @@ def check_before_reading(
     return read_accepted(text, options.accepted, MEANINGS, NEVER_ACCEPTED, today)
 
 
-def audit_record(folder: "OutputFolder") -> dict[str, Any]:
-    """Return the record of the audit run that `--previous` names.
+def audit_record(folder: "OutputFolder") -> "tuple[AuditRecord, Sequence[ReadFile]]":
+    """Return the verdict of the audit run that `--previous` names, and the files that it read.
 
     Raises:
         InputRefused: the folder is not the result of an audit that this version can read, or its
@@ -243,7 +244,8 @@ def audit_record(folder: "OutputFolder") -> dict[str, Any]:
         raise InputRefused(
             f"--previous {folder.url}: is the output of {record['job']}, not of audit"
         )
-    only = (record.get("audit") or {}).get("only")
+    audit = record.get("audit")
+    only = audit and audit.get("only")
     if only:
         part = " ".join(f"{name} {value}" for name, value in only.items())
         raise InputRefused(
@@ -252,9 +254,9 @@ def audit_record(folder: "OutputFolder") -> dict[str, Any]:
     if not FINDING_TABLES.keys() <= set(folder.names()):
         raise InputRefused(f"--previous {folder.url}: its table findings is missing")
     counted_rows(folder, record, FINDING_TABLES)
-    if not record.get("audit"):
+    if not audit:
         raise InputRefused(f"--previous {folder.url}: is an audit that has no verdict")
-    return record
+    return audit, record.get("files", [])
 
 
 def _rehearse(request: AuditRequest, backend: Backend) -> tuple[RowForecast, list[Count] | None]:
@@ -351,10 +353,10 @@ def _previous(request: AuditRequest, backend: Backend) -> PreviousAudit | None:
         return None
     folder = backend.folder(location)
     read = backend.runtime.reader(backend.location(location))
-    record = audit_record(folder)
+    outcome, files = audit_record(folder)
     try:
         carried, gone = ((folder / name).read_text() or "" for name in (CARRIED, GONE))
-        return previous_audit(read, record["audit"], record.get("files") or [], carried, gone)
+        return previous_audit(read, outcome, files, carried, gone)
     except OSError as error:
         raise refusal(error, f"--previous {location} cannot be read", InputRefused) from error
     except (pa.ArrowException, ValueError) as error:

@@ -35,7 +35,7 @@ from rebalance_core.model.verdicts import (
 
 if TYPE_CHECKING:
     from rebalance_core.audit.changes import ListedChanges, ListedFinding
-    from rebalance_core.contracts.audit_record import AuditRecord
+    from rebalance_core.contracts.run_record import AuditRecord
     from rebalance_core.ingest.file_record import FileRecord
     from rebalance_core.process.audited import UnknownGroup
     from rebalance_core.report.audit_report import ShownFinding

@@ -262,13 +262,14 @@ class LedgerFolder:
         """Return, in words, what only earlier nights show about these clients; empty for a ledger
         that begins without an opening state.
         """
-        night_ms = (self._record.get("audit") or {}).get("night_ms")
-        states = [one["path"] for one in self._record.get("inputs") or () if one["table"] == STATE]
+        audit = self._record.get("audit")
+        night_ms = audit and audit.get("night_ms")
+        states = [one["path"] for one in self._record.get("inputs", ()) if one["table"] == STATE]
         if night_ms is None or not states:
             return []
         of_group = (ds.field("part") == GROUP) & (ds.field("key") == group)
         rows = self.rows(f"{STATE}/{EVIDENCE.name}", of_group & ds.field("kind").isin(KINDS))
-        own = {file["name"] for file in self._record.get("files") or ()}
+        own = {file["name"] for file in self._record.get("files", ())}
         files = self.rows(f"{STATE}/{EVIDENCE_FILES.name}", None)
         until = earlier_until(own, files, _files_of(states[0]))
         return earlier_texts(shown_earlier(rows, clients, until), night_ms)

@@ -55,6 +55,7 @@ from rebalance_core.storage.store_answers import reason_of, refusal, store_faile
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import NightsRow, RowsByTable
+    from rebalance_core.contracts.run_record import StoredRun
 
 PAGE, METRICS = "history.html", "metrics.prom"
 WRITTEN = (*HISTORY_TABLES, PAGE, METRICS)
@@ -174,7 +175,7 @@ def _is_run(folder: Folder) -> bool:
 
 def _records(
     backend: Backend, location: str, names: Sequence[str], left_out: list[str]
-) -> Iterator[tuple[str, Mapping[str, Any] | None]]:
+) -> Iterator[tuple[str, "StoredRun | None"]]:
     """Yield each folder with its record, skipping files and hidden folders.
 
     Damaged folders are added to ``left_out`` as ``FOLDER: reason`` and do not affect other nights.
@@ -202,7 +203,7 @@ def _records(
             left_out.append(f"{where}: cannot be read: {reason}")
 
 
-def _record(folder: Folder) -> Mapping[str, Any] | None:
+def _record(folder: Folder) -> "StoredRun | None":
     """Return the record of a run, after checking that the tables to be read match it."""
     record = find_run(folder)
     refuse_unfinished(folder, record)

@@ -180,11 +180,11 @@ def _last_good(folders: NightFolders, cluster: str) -> Night | None:
         if not night.has_verdict():
             continue
         try:
-            record = audit.audit_record(typed_place(str(night.audit)))
+            outcome, _ = audit.audit_record(typed_place(str(night.audit)))
         except InputRefused as error:
             warn(f"not compared with the night {night.name}: {error}")
             continue
-        if cluster in record["audit"]["clusters"]:
+        if cluster in outcome.get("clusters", {}):
             return night
     return None
 

@@ -1,10 +1,15 @@
 """What published tables have besides the columns of a run's own tables: the run and its night."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rebalance_core.contracts.table import Table, columns
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.run_record import StoredRun
 
 _OF_THE_RUN = """
     run_id STRING run_id of `_run.json`; equal runs over equal rows have the same one
@@ -79,7 +84,7 @@ def moments(names: Iterable[str]) -> Mapping[str, str]:
     }
 
 
-def night_of(record: Mapping[str, Any]) -> date:
+def night_of(record: StoredRun) -> date:
     """Return the night of a run, according to its record.
 
     Args:

@@ -23,8 +23,8 @@ from rebalance_core.model.verdicts import EMPTY, ERROR, INFO, WARNING
 from rebalance_core.model.verdicts import OK as START_OK
 
 if TYPE_CHECKING:
-    from rebalance_core.contracts.audit_record import AuditRecord
     from rebalance_core.contracts.rows import FindingsRow, NightsRow
+    from rebalance_core.contracts.run_record import AuditRecord
 
 _GROUP = ["cluster", "consumer_group"]
 _COUNTS = (
@@ -129,7 +129,7 @@ def night_of(run: Run, cluster: str, read: ReadColumns, before_ms: int | None = 
         read: reads its tables.
         before_ms: the end of the previous night; None for the first.
     """
-    audit: AuditRecord = run.record["audit"]["clusters"][cluster]
+    audit = run.clusters[cluster]
     span = _span(audit, before_ms)
 
     def rows(table: str) -> pa.Table:

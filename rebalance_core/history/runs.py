@@ -1,19 +1,19 @@
 """Selects the runs in a folder that count as nights, and states why others do not."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rebalance_core.contracts import CONTRACT_VERSION
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.storage.run_folder import refuse_unreadable
 
-AUDIT, PROPAGATE = "audit", "propagate"
+if TYPE_CHECKING:
+    from rebalance_core.contracts.run_record import AuditRecord, StoredRun
 
-Record = Mapping[str, Any]
-"""A `_run.json` as stored. It may come from any version of the package, so it is read field by
-field.
-"""
+AUDIT, PROPAGATE = "audit", "propagate"
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Run:
     """A finished run: its folder and its `_run.json`."""
 
     folder: str
-    record: Record
+    record: StoredRun
 
     @property
     def run_id(self) -> str:
@@ -31,8 +31,13 @@ class Run:
     @property
     def ends(self) -> dict[str, int]:
         """Return the end of an audit's period by cluster, epoch ms UTC."""
-        clusters = self.record["audit"].get("clusters") or {}
-        return {name: audited["end_ms"] for name, audited in clusters.items()}
+        return {name: audited["end_ms"] for name, audited in self.clusters.items()}
+
+    @property
+    def clusters(self) -> Mapping[str, AuditRecord]:
+        """Return the audit of each cluster; none if the run is no audit."""
+        audit = self.record.get("audit")
+        return {} if audit is None else audit.get("clusters", {})
 
 
 @dataclass(frozen=True)
@@ -50,7 +55,7 @@ class RunList:
     left_out: Sequence[str]
 
 
-def choose_runs(folders: Iterable[tuple[str, Record | None]]) -> RunList:
+def choose_runs(folders: Iterable[tuple[str, StoredRun | None]]) -> RunList:
     """Choose the nights among all folders, given in any order.
 
     If several audits of a cluster have the same end, the one that started last counts. If two of
@@ -90,7 +95,7 @@ def choose_runs(folders: Iterable[tuple[str, Record | None]]) -> RunList:
     return RunList(nights, propagated, left_out)
 
 
-def _refusal(folder: str, record: Record | None) -> str | None:
+def _refusal(folder: str, record: StoredRun | None) -> str | None:
     """Return why the folder is not a readable run, or None if it is."""
     try:
         refuse_unreadable(record, "it", CONTRACT_VERSION)

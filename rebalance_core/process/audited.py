@@ -18,7 +18,6 @@ from rebalance_core.audit.changes import (
     AuditedScope,
     Changes,
     Files,
-    ReadFile,
     changes_since,
     fingerprint,
 )
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
         GroupVerdictsRow,
         RowsByTable,
     )
+    from rebalance_core.contracts.run_record import ReadFile
 
 
 class UnknownGroup(TypedDict):

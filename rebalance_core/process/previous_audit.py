@@ -12,7 +12,6 @@ from rebalance_core.audit.changes import (
     Changes,
     Earlier,
     Files,
-    ReadFile,
     earlier_findings,
     truncated_rules,
 )
@@ -27,10 +26,10 @@ from rebalance_core.model.verdicts import INCOMPLETE
 from rebalance_core.report.tonight import GroupState
 
 if TYPE_CHECKING:
-    from rebalance_core.contracts.audit_record import AuditRecord
     from rebalance_core.contracts.rows import (
         FindingsRow,
     )
+    from rebalance_core.contracts.run_record import AuditRecord, ReadFile
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,6 @@ from rebalance_core.report.tonight import NightDifference, Tonight
 from rebalance_core.version import LIBRARY_VERSION
 
 if TYPE_CHECKING:
-    from rebalance_core.contracts.audit_record import AuditRecord
     from rebalance_core.contracts.row_parts import Holding
     from rebalance_core.contracts.rows import (
         ConsumerLoadRow,
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
         PopReachRow,
         RowsByTable,
     )
+    from rebalance_core.contracts.run_record import AuditRecord
     from rebalance_core.ingest.file_record import FileOutcome
 
 

@@ -12,7 +12,7 @@ import re
 import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from rebalance_core.contracts import CONTRACT_VERSION
 from rebalance_core.contracts.paths import is_utf8
@@ -20,8 +20,8 @@ from rebalance_core.contracts.run_names import LOCK_NAME, RUN_NAME, STATUS_FAILE
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.storage.store_answers import refusal
 
-Record = Mapping[str, Any]
-"""A parsed `_run.json`; the fields that `fault_of` knows have the types that it requires."""
+if TYPE_CHECKING:
+    from rebalance_core.contracts.run_record import StoredRun
 
 
 class Folder(Protocol):
@@ -59,7 +59,7 @@ Check = Callable[[str, Any], Iterator[str]]
 """Returns what is wrong with a field, given its name and value."""
 
 
-def find_run(folder: Folder) -> dict[str, Any] | None:
+def find_run(folder: Folder) -> StoredRun | None:
     """Return this library's record in the folder, of any version and status, or None if there is
     none.
 
@@ -73,10 +73,10 @@ def find_run(folder: Folder) -> dict[str, Any] | None:
     fault = fault_of(record)
     if fault is not None:
         raise DamagedRecord(f"{folder.url}/{RUN_NAME} is damaged: {fault}")
-    return record
+    return cast("StoredRun", record)
 
 
-def read_run(folder: Folder) -> dict[str, Any]:
+def read_run(folder: Folder) -> StoredRun:
     """Return the record of a folder with a result that this version can read.
 
     Fields unknown to this version are passed on unchanged, because versions only add fields.
@@ -95,7 +95,7 @@ def read_run(folder: Folder) -> dict[str, Any]:
     return record
 
 
-def read_version(folder: Folder) -> dict[str, Any]:
+def read_version(folder: Folder) -> StoredRun:
     """Return the record of readable tables, like `read_run`; only its version field is required.
 
     Raises:
@@ -118,11 +118,12 @@ def read_version(folder: Folder) -> dict[str, Any]:
     fault = next(_object({}, _FIELDS)("", record), None)
     if fault is not None:
         raise DamagedRecord(f"{folder.url}/{RUN_NAME} is damaged: {fault}")
-    refuse_unreadable(record, folder.url, CONTRACT_VERSION)
-    return record
+    of_ours = cast("StoredRun", record)
+    refuse_unreadable(of_ours, folder.url, CONTRACT_VERSION)
+    return of_ours
 
 
-def refuse_unfinished(folder: Folder, record: Record | None) -> None:
+def refuse_unfinished(folder: Folder, record: StoredRun | None) -> None:
     """Raise `InputRefused` for a folder with a lock and without a record."""
     if record is None and LOCK_NAME in folder.names():
         raise InputRefused(
@@ -131,7 +132,7 @@ def refuse_unfinished(folder: Folder, record: Record | None) -> None:
         )
 
 
-def refuse_unreadable(record: Record | None, where: str, contract_version: int) -> None:
+def refuse_unreadable(record: StoredRun | None, where: str, contract_version: int) -> None:
     """Raise `InputRefused` unless this library can read the tables that the record describes.
 
     Args:
@@ -170,7 +171,7 @@ def _parsed(folder: Folder) -> Any:
         return None
 
 
-def fault_of(record: Record) -> str | None:
+def fault_of(record: Mapping[str, object]) -> str | None:
     """Return what is wrong with those fields of a record that readers use, or None."""
     return next(_RECORD("", record), None)
 
@@ -296,6 +297,8 @@ _FIELDS: Mapping[str, Check] = {
     "clusters": _list_of(_TEXT),
     "period_from_ms": _ANY_TIME,
     "period_to_ms": _ANY_TIME,
+    "config": _object({}, {"limits": _object({}, {"max_queue_nums": _COUNT})}),
+    "inputs": _list_of(_object({"table": _STRING, "path": _STRING})),
     "outputs": _outputs,
     "files": _list_of(
         _object(
@@ -349,7 +352,7 @@ def _refuse_torn(folder: Folder) -> None:
         raise DamagedRecord(f"{folder.url}/{RUN_NAME} is damaged: {missing} is missing")
 
 
-def counted_rows(folder: Folder, record: Record, tables: Iterable[str]) -> dict[str, int]:
+def counted_rows(folder: Folder, record: StoredRun, tables: Iterable[str]) -> dict[str, int]:
     """Count the rows of the tables that the record lists, from the footers of their files.
 
     Raises:

@@ -47,7 +47,7 @@ def read_until(
         "findings": AUDITED_TABLES["findings"].arrow_schema().empty_table(),
     }
     (cluster,) = events["cluster"].unique().to_pylist()
-    audit = {
+    audit: Any = {
         "start_ms": pc.min(events["event_ms"]).as_py(),
         "end_ms": end_ms,
         "verdict": "OK",
@@ -55,7 +55,8 @@ def read_until(
         "findings": {},
         **begins,
     }
-    run = Run("x", {"run_id": "x", "library_version": "0", "audit": {"clusters": {cluster: audit}}})
+    record: Any = {"run_id": "x", "library_version": "0", "audit": {"clusters": {cluster: audit}}}
+    run = Run("x", record)
 
     def read(table: str, columns: Sequence[str]) -> pa.Table:
         return made[table].select(columns)

@@ -55,12 +55,14 @@ def test_runs_that_contradict_each_other_do_not_count(other: dict[str, Any]) -> 
 
 
 def test_what_is_no_audit_is_named() -> None:
+    nameless = record()
+    del nameless["run_id"]
     runs = choose_runs(
         [
             ("failed", record() | {"status": "FAILED", "error": "it broke"}),
             ("half", None),
             ("ledger", record() | {"job": "simulate"}),
-            ("nameless", {n: v for n, v in record().items() if n != "run_id"}),
+            ("nameless", nameless),
             ("newer", record() | {"contract_version": CONTRACT_VERSION + 1}),
             ("older", record() | {"contract_version": CONTRACT_VERSION - 1}),
             ("spread", record() | {"job": "propagate"}),

@@ -204,11 +204,11 @@ class OutputRun:
         Only files directly in the folder are removed, by the names that this library uses; a record
         lists no others.
         """
-        run = find_run(self.folder) or {}
+        run = find_run(self.folder)
         self._may_clear = True
         (self.folder / run_names.RUN_NAME).delete()
-        recorded = ALL_TABLES.keys() & run.get("outputs", {}).keys()
-        beside = BESIDE_TABLES.get(str(run.get("job")), ())
+        recorded = () if run is None else ALL_TABLES.keys() & run.get("outputs", {}).keys()
+        beside = () if run is None else BESIDE_TABLES.get(run["job"], ())
         ours = {run_names.ATTEMPTS, *self._tables, *recorded, *beside}
         for name in self.folder.names():
             if name in ours:

@@ -22,7 +22,7 @@ from rebalance_core.version import LIBRARY_VERSION
 if TYPE_CHECKING:
     from rebalance_core.checks.digest import TableWritten
     from rebalance_core.cli.run.output_folder import OutputFolder
-    from rebalance_core.contracts.audit_record import AuditRecord
+    from rebalance_core.contracts.run_record import AuditRecord
     from rebalance_core.engine.table_writer import Written
     from rebalance_core.ingest.file_record import FileRecord
     from rebalance_core.planning.sweep.plan_options import PlanResult

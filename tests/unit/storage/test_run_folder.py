@@ -3,17 +3,17 @@
 import json
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from rebalance_core.contracts import CONTRACT_VERSION
+from rebalance_core.contracts.run_record import StoredRun
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.storage.place import place_of
 from rebalance_core.storage.run_folder import DamagedRecord, find_run, read_run, refuse_changed
 
 STRETCH = {"verdict": "OK", "start_ms": 1, "end_ms": 2, "groups": {}, "findings": {}}
-WHOLE = {
+WHOLE: dict[str, object] = {
     "job": "audit",
     "status": "OK",
     "library_version": "0.1.0",
@@ -24,6 +24,8 @@ WHOLE = {
     "clusters": ["c"],
     "period_from_ms": 1,
     "period_to_ms": None,
+    "config": {"limits": {"max_queue_nums": 4}, "sinks": {}},
+    "inputs": [{"table": "state", "path": "runs/\udcff", "rows": None}],
     "outputs": {"findings": {"rows": 1, "digest": "d"}},
     "files": [{"name": "brokers/\udcff.log", "kind": "broker_log", "understood": 3}],
     "audit": STRETCH | {"clusters": {"c": STRETCH | {"findings": {"IDLE_MEMBER": {"INFO": 1}}}}},
@@ -31,15 +33,15 @@ WHOLE = {
 }
 
 
-def found(folder: Path, text: str) -> dict[str, Any] | None:
+def found(folder: Path, text: str) -> StoredRun | None:
     (folder / "_run.json").write_text(text)
     return find_run(place_of(folder))
 
 
 def test_a_record_as_runs_write_it(tmp_path: Path) -> None:
-    assert found(tmp_path, json.dumps(WHOLE)) == WHOLE
     needed = ("job", "status", "library_version", "contract_version")
     least = {name: WHOLE[name] for name in needed}
+    assert found(tmp_path, json.dumps(WHOLE)) == WHOLE
     assert found(tmp_path, json.dumps(least)) == least
 
 
@@ -64,6 +66,13 @@ def test_a_record_as_runs_write_it(tmp_path: Path) -> None:
         ("clusters", "c"),
         ("clusters", [None]),
         ("period_to_ms", 1.5),
+        ("config", None),
+        ("config", {"limits": 5}),
+        ("config", {"limits": {"max_queue_nums": "many"}}),
+        ("inputs", {}),
+        ("inputs", ["state"]),
+        ("inputs", [{"table": "state"}]),
+        ("inputs", [{"table": "state", "path": None}]),
         ("outputs", None),
         ("outputs", ["findings"]),
         ("outputs", "findings"),
