@@ -14,7 +14,7 @@ from rebalance_core.model.times import utc
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import StartRefusedFact, TopicMissingFact
 
-_WORDS = {
+REFUSED_STARTS = {
     LOCK_FAILED: "could not lock the queue at its broker",
     NO_OFFSET: "received no start offset",
     OFFSET_FAILED: "failed to query the start offset",
@@ -100,5 +100,5 @@ def _refused(fact: StartRefusedFact | TopicMissingFact) -> RefusedStart:
     reason = TOPIC_MISSING if fact["kind"] == "TOPIC_MISSING" else fact["details"]["reason"]
     who = fact["client_id"] or f"clients/{fact['details']['log']}"
     times = plural(fact["times"], "time")
-    words = f"passes of {who} {_WORDS[reason]} ({times} until {utc(fact['last_ms'])})"
+    words = f"passes of {who} {REFUSED_STARTS[reason]} ({times} until {utc(fact['last_ms'])})"
     return RefusedStart(reason, words, _REMEDIES[reason])

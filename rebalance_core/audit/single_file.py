@@ -7,7 +7,7 @@ rules are not downgraded for lack of other files, because the reader knows that 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,11 @@ from rebalance_core.model.system_groups import is_system_group
 from rebalance_core.model.verdicts import UNKNOWN, WARNING
 
 if TYPE_CHECKING:
-    from rebalance_core.contracts.rows import FindingsBegun
+    from rebalance_core.contracts.rows import (
+        FindingsBegun,
+        FlowControlledFact,
+        StartRefusedFact,
+    )
 
 
 ASK_MEMBERS = (
@@ -90,11 +94,11 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldBack:
-    """Pulls that a client held back because its cache was full, for one reason.
+class QueuesByReason:
+    """Queues that a client did not pull or take over, for one reason.
 
     Attributes:
-        reason: COUNT, SIZE or SPAN (`model.flow_control`).
+        reason: one of `model.flow_control` or `model.refused_starts`.
         queues: the number of queues.
         first_ms: the first time.
         last_ms: the last time.
@@ -120,12 +124,13 @@ class Cached:
 
 @dataclass(frozen=True, slots=True)
 class CommitShown:
-    """The last commit of a queue in the file."""
+    """The last commit of a queue in the file, and the first one."""
 
     topic: str
     broker_name: str
     queue_id: int
     committed_offset: int
+    first_offset: int
 
 
 @dataclass(frozen=True)
@@ -143,7 +148,8 @@ class GroupShown:
         popped: number of queues that it reports as popped.
         commits: the last commit of each queue in stores or logs, in order.
         refusals: the refusals of requests, in order of time.
-        held_back: the pulls that the client held back, by reason.
+        held_back: the queues whose pulls the client held back because its cache was full.
+        not_taken: the queues that passes of the client did not take over.
         cached: the unfinished messages that the client reports, by queue.
         findings: the findings of the rules, without the cluster.
     """
@@ -158,7 +164,8 @@ class GroupShown:
     popped: int
     commits: tuple[CommitShown, ...]
     refusals: tuple[Refusal, ...]
-    held_back: tuple[HeldBack, ...]
+    held_back: tuple[QueuesByReason, ...]
+    not_taken: tuple[QueuesByReason, ...]
     cached: tuple[Cached, ...]
     findings: tuple[FindingsBegun, ...]
 
@@ -193,7 +200,8 @@ def shown(group: GroupSnapshot) -> GroupShown:
         popped=len(group.facts["POP_QUEUE"]),
         commits=tuple(_commits(group)),
         refusals=tuple(_refusals(group)),
-        held_back=tuple(_held_back(group)),
+        held_back=tuple(_by_reason(group.facts["FLOW_CONTROLLED"])),
+        not_taken=tuple(_by_reason(group.facts["START_REFUSED"])),
         cached=tuple(_cached(group)),
         findings=tuple(_findings(group)),
     )
@@ -208,12 +216,9 @@ def _queues(group: GroupSnapshot) -> Iterator[QueueShown]:
 
 
 def _commits(group: GroupSnapshot) -> Iterator[CommitShown]:
-    last = {
-        queue_of(row): row["committed_offset"]
-        for row in sorted(group.tables["committed_offsets"], key=lambda row: row["observed_ms"])
-    }
-    for queue in sorted(last):
-        yield CommitShown(*queue, last[queue])
+    in_time = sorted(group.tables["committed_offsets"], key=lambda row: row["observed_ms"])
+    for queue, rows in sorted(grouped(in_time, queue_of).items()):
+        yield CommitShown(*queue, rows[-1]["committed_offset"], rows[0]["committed_offset"])
 
 
 def _refusals(group: GroupSnapshot) -> Iterator[Refusal]:
@@ -227,14 +232,16 @@ def _refusals(group: GroupSnapshot) -> Iterator[Refusal]:
         yield Refusal(request, reason, minutes, facts[0]["first_ms"], last_ms)
 
 
-def _held_back(group: GroupSnapshot) -> Iterator[HeldBack]:
-    alike = grouped(group.facts["FLOW_CONTROLLED"], lambda fact: fact["details"]["reason"])
-    for reason, facts in sorted(alike.items()):
-        yield HeldBack(
+def _by_reason(
+    facts: Sequence[FlowControlledFact] | Sequence[StartRefusedFact],
+) -> Iterator[QueuesByReason]:
+    alike = grouped(facts, lambda fact: fact["details"]["reason"])
+    for reason, same in sorted(alike.items()):
+        yield QueuesByReason(
             reason,
-            len({queue_of(fact) for fact in facts}),
-            min(fact["first_ms"] for fact in facts),
-            max(fact["last_ms"] for fact in facts),
+            len({queue_of(fact) for fact in same}),
+            min(fact["first_ms"] for fact in same),
+            max(fact["last_ms"] for fact in same),
         )
 
 

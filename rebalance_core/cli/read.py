@@ -12,6 +12,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
+from rebalance_core.audit.refused_starts import REFUSED_STARTS
 from rebalance_core.cli.job_options import ReadOptions
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.settings import assumptions, settings_of
@@ -350,11 +351,21 @@ def _extent(pasted: PastedFile, shown: FileShown) -> str:
     record = shown.record
     if not pasted.file.is_log:
         return ""
-    span = f", from {utc(record['first_ms'])} to {utc(record['last_ms'])}"
     facts = f", {record['facts']:,} of {record['lines']:,} lines concern consumers"
     if not record["facts"]:
         return f", of {record['lines']:,} lines, none of which concerns consumers"
-    return (span if record["first_ms"] is not None else "") + facts
+    times = [ms for ms in (record["first_ms"], record["last_ms"]) if ms is not None]
+    for group in shown.groups:
+        for queues in (*group.held_back, *group.not_taken):
+            times += [queues.first_ms, queues.last_ms]
+        for refusal in group.refusals:
+            times += [refusal.first_ms, refusal.last_ms]
+    return (f", {_span(min(times), max(times))}" if times else "") + facts
+
+
+def _span(first_ms: int, last_ms: int) -> str:
+    first, last = utc(first_ms), utc(last_ms)
+    return f"at {first}" if first == last else f"from {first} to {last}"
 
 
 def _cluster_texts(shown: FileShown) -> Iterator[str]:
@@ -394,8 +405,11 @@ def _group_texts(group: "GroupShown", pasted: PastedFile, whole: bool) -> Iterat
         pops = f" and pops {counted(group.popped, 'queue')}" if group.popped else ""
         yield f"it holds {counted(group.held, 'queue')}{pops}"
     for held in group.held_back:
-        span = f"from {utc(held.first_ms)} to {utc(held.last_ms)}"
-        yield f"flow control of {counted(held.queues, 'queue')} {span}: {_FLOW[held.reason]}"
+        queues, span = counted(held.queues, "queue"), _span(held.first_ms, held.last_ms)
+        yield f"flow control of {queues} {span}: {_FLOW[held.reason]}"
+    for start in group.not_taken:
+        queues, span = counted(start.queues, "queue"), _span(start.first_ms, start.last_ms)
+        yield f"{queues} not taken over {span}: the client {REFUSED_STARTS[start.reason]}"
     if group.cached:
         names = ", ".join(
             f"{each.topic} {each.broker_name}:{each.queue_id} {each.messages:,} "
@@ -407,7 +421,7 @@ def _group_texts(group: "GroupShown", pasted: PastedFile, whole: bool) -> Iterat
         yield f"unfinished messages in the client's cache: {names}{also}"
     for refusal in group.refusals[:FINDINGS_SHOWN]:
         refused = "refused" if refusal.reason.startswith("CODE ") else "not answered"
-        span = f"from {utc(refusal.first_ms)} to {utc(refusal.last_ms)}"
+        span = _span(refusal.first_ms, refusal.last_ms)
         minutes = counted(refusal.minutes, "minute")
         yield f"{refusal.request} {refused} in {minutes} {span}: {refusal.reason}"
     if group.queues:
@@ -416,16 +430,21 @@ def _group_texts(group: "GroupShown", pasted: PastedFile, whole: bool) -> Iterat
 
 def _commits_text(group: "GroupShown") -> str:
     """Return the group's name, and the last commits of its queues."""
+    name = f"group {group.consumer_group}"
+    if group.consumer_group == UNNAMED_GROUP:
+        name = "a group that it does not name (--group)"
     if not group.commits:
-        return f"group {group.consumer_group}"
+        return name
     texts = [
-        f"{each.topic} {each.broker_name}:{each.queue_id} at {each.committed_offset}"
+        f"{each.topic} {each.broker_name}:{each.queue_id} "
+        + (f"from {each.first_offset} to " if each.first_offset != each.committed_offset else "at ")
+        + str(each.committed_offset)
         for each in group.commits[:QUEUES_SHOWN]
     ]
     more = len(group.commits) - QUEUES_SHOWN
     also = f" and {more} more" if more > 0 else ""
     number = counted(len(group.commits), "queue")
-    return f"group {group.consumer_group}, commits of {number}: {', '.join(texts)}{also}"
+    return f"{name}, commits of {number}: {', '.join(texts)}{also}"
 
 
 def _queue_texts(group: "GroupShown", where: str) -> Iterator[str]:

@@ -145,8 +145,9 @@ class CollectedFile:
         newest: True for the last store of its kind collected from its broker.
         turn: for logs, how many files of its kind and place begin before it.
         wrapping: for logs, how their lines were stored.
-        group: for consumerProgress, the group in its name if other dumps name that group, too;
-            empty if only its content can show it.
+        group: for consumerProgress, the group in its name if other dumps name that group, too, and
+            for a pasted client's log, the group if its lines name none; empty if only its content
+            can show it.
         begins_at: for logs, how many bytes an earlier run read, whose evidence stands.
         lines_before: for logs, how many lines these are.
         left_out: for logs, how many of these bytes the file does not contain.

@@ -661,7 +661,9 @@ class FileReader:
         if self.file.wrapping:
             zone = Clock(zones.zone_named(self.zone))
             words, of_client = WORDS[self.file.kind], self.file.kind == collection.CLIENT_LOG
-            self._unwrapper = Unwrapper(self.file.wrapping, words, of_client, zone.second_ms)
+            self._unwrapper = Unwrapper(
+                self.file.wrapping, words, of_client, zone.second_ms, self.file.group
+            )
 
     def read_lines(
         self, lines: pa.StringArray, before: int, start: int = 0

@@ -316,6 +316,7 @@ class _Recognition:
     def _read_as_log(self, pasted: PastedFile) -> tuple[int, PastedFile]:
         try:
             file = with_wrapping(pasted.file, self.head)
+            file = replace(file, group=self.group or UNNAMED_GROUP)
         except Unreadable:
             return 0, pasted
         pasted = replace(pasted, files=(file,))

@@ -342,8 +342,9 @@ def _permission(message: str) -> LineFields:
 
 
 def _property(message: str) -> LineFields:
+    """Read ``name=value``; in other programs' lines, more follows the value."""
     name, _, value = message.partition("=")
-    return {"name": name, "value": value} if value else log_lines.NOTHING
+    return {"name": name, "value": value} if value.split() == [value] else log_lines.NOTHING
 
 
 def _replaced(message: str) -> LineFields:

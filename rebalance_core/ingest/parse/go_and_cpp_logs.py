@@ -87,9 +87,13 @@ class Translator:
     A commit does not name the client nor, in C++, the group, and neither does a failed pull in Go;
     they are taken from earlier lines if these name only one. The first line that names a client
     with a group states its language.
+
+    Args:
+        group: the group, if no earlier line names one; empty if it is unknown.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, group: str = "") -> None:
+        self._group = group
         self._clients: set[str] = set()
         self._groups: set[str] = set()
         self._named_groups: set[tuple[str, str]] = set()
@@ -117,10 +121,10 @@ class Translator:
             return self._commit(group, queue, fields.get("offset"))
         if said == "do balance in group failed, get consumer id list failed":
             return f"doRebalance, {group} {topic}, get consumer id list failed"
-        if said in _FAILED and (group or len(self._groups) == 1):
+        if said in _FAILED and (group := group or self._only_group()):
             asked = str(fields.get("broker") or fields.get("brokerAddr") or "")
             why = str(fields.get("underlayError") or "")
-            return translated(_FAILED[said], group or next(iter(self._groups)), asked, why)
+            return translated(_FAILED[said], group, asked, why)
         if said == "[BUG] ConsumerId not in cidAll":
             listed = ", ".join(_listed(fields.get("cidAll")))
             who = fields.get("consumerId") or ""
@@ -152,10 +156,13 @@ class Translator:
             self._clients |= {client} - {""}
             if client and (client, named["group"]) not in self._named_groups:
                 return self._language("CPP", client, named["group"])
-        elif (match := _CPP_COMMIT.match(said)) and len(self._groups) == 1:
-            (group,) = self._groups
+        elif (match := _CPP_COMMIT.match(said)) and (group := self._only_group()):
             return self._commit(group, match["queue"], match["offset"])
         return said
+
+    def _only_group(self) -> str:
+        """Return the only group that earlier lines name; empty if they name several."""
+        return next(iter(self._groups or {self._group})) if len(self._groups) < 2 else ""
 
     def _language(self, language: str, client: str, group: str) -> str:
         self._named_groups.add((client, group))

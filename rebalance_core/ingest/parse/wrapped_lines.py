@@ -205,8 +205,10 @@ _DATE = (
     rf"(?P<day>\d{{4}}(?P<sign>[-/])\d\d(?P=sign)\d\d)[ T](?P<clock>{_CLOCK})"
     r"(?:[.,:](?P<fraction>\d{1,9}))?(?P<zone> ?Z\b|[+-]\d\d:?\d\d)?"
 )
-_DATED = re.compile(rf"(?:\[?{_LEVEL} *\]?[ :|-]+|\[[^\]\d]{{1,40}}\] ?)?[\[(]?{_DATE}[\])]?")
-"""A date in a format in which no country swaps day and month, optionally after a level."""
+_DATED = re.compile(
+    rf"(?:\[?{_LEVEL} *\]?[ :|-]+|\[(?:[^\]\d]{{1,40}}|\d+)\] ?)?[\[(]?{_DATE}[\])]?"
+)
+"""A date in a format in which no country swaps day and month, after a level or an id, if any."""
 _BARE = re.compile(rf"(?:{_CLOCK}(?:[.,]\d{{1,9}})? +)?(?:\[[^\]]*\] +)?\[?{_LEVEL}\b")
 _SPRING = re.compile(rf" *{_LEVEL} +(?P<pid>\d*) *--- (?:\[[^\]]*\] )+(?P<logger>[^:]*?) *: ")
 _PROCESS = re.compile(rf"\[?{_LEVEL} *\]? +\[(\d+)\] \[")
@@ -346,19 +348,22 @@ class Unwrapper:
         words: the beginnings of messages with facts.
         client: the client, for a client's log.
         to_server: a server's local time (``yyyy-MM-dd HH:mm:ss``) as epoch ms.
+        group: the group of a Go or C++ client, if nothing in its log names one; may be empty.
     """
 
     wrapping: Wrapping
     words: Sequence[str]
     client: bool
     to_server: Callable[[str], int | None]
+    group: str = ""
     _begun: dict[str, tuple[CarriedLine, str]] = field(default_factory=dict)
     _row: tuple[str, str] | None = None
     _names: Counter[str] = field(default_factory=Counter)
     _message: re.Pattern[str] = field(init=False)
-    _translator: Translator = field(default_factory=Translator)
+    _translator: Translator = field(init=False)
 
     def __post_init__(self) -> None:
+        self._translator = Translator(self.group)
         words = "|".join(map(re.escape, sorted(set(self.words), key=len, reverse=True)))
         self._message = re.compile(rf".{{0,{_HEAD_LIMIT}}}?(?:^|(?<=[\s\]:|)>-]))(?={words})")
 

@@ -409,9 +409,60 @@ def test_refused_pulls_of_a_clients_log(reading: Reading) -> None:
     )
     code, text = reading.text(reading.file("rocketmq_client.log", began + refused))
     assert code == 3
-    assert "PULL refused in 1 minute from" in text
+    assert "PULL refused in 1 minute at 2024-05-06 08:05:59Z" in text
     assert "CODE 16: subscription group no permission, cg" in text
     assert reading.text(reading.file("rocketmq_client.log", began))[0] == 0
+
+
+CPP_COMMITS = "".join(
+    f"[2024-May-06 08:00:{second:02}.123456](info):oneway updateConsumeOffsetToBroker of "
+    f"mq:MessageQueue [topic=T, brokerName=broker-a, queueId=3], its offset is:{offset}"
+    "[updateConsumeOffsetToBroker:310]\n"
+    for second, offset in ((5, 61), (10, 61), (15, 63))
+)
+
+
+def test_commits_of_a_client_whose_lines_name_no_group(reading: Reading) -> None:
+    file = reading.file("paste.txt", CPP_COMMITS)
+    moved = "commits of 1 queue: T broker-a:3 from 61 to 63"
+    code, text = reading.text(file)
+    assert (code, f"a group that it does not name (--group), {moved}" in text) == (0, True)
+    assert f"group cg, {moved}" in reading.text("--group", "cg", file)[1]
+    # a line that names the group outranks the option
+    start = "[2024-May-06 08:00:01.123456](info):DefaultMQPushConsumerImpl:own start\n"
+    named = reading.file("named.txt", start + CPP_COMMITS)
+    assert f"group own, {moved}" in reading.text("--group", "cg", named)[1]
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "[2024-05-06 08:00:0{}.592] [warning] [thread@30244] - ",
+        "[1031178795459018753] 2024-05-06 08:00:0{},976 WARN  [RocketmqClient  ] [worker_1] - ",
+        "2024-05-06 08:00:0{},976 WARN RocketmqClient - ",
+    ],
+)
+def test_queues_that_a_client_does_not_take_over(reading: Reading, head: str) -> None:
+    lines = "".join(
+        f"{head.format(queue)}doRebalance, cg, add a new mq failed, MessageQueue [topic=T, "
+        f"brokerName=broker-a, queueId={queue}], because lock failed\n"
+        for queue in (1, 2)
+    )
+    code, text = reading.text(reading.file("paste.txt", lines))
+    assert code == 0
+    assert "a client's log, from 2024-05-06 08:00:01Z to 2024-05-06 08:00:02Z, 2 of 2" in text
+    assert (
+        "group cg 2 queues not taken over from 2024-05-06 08:00:01Z to 2024-05-06 08:00:02Z: the "
+        "client could not lock the queue at its broker"
+    ) in text
+
+
+def test_a_queue_named_in_a_line_is_no_setting_of_a_broker(reading: Reading) -> None:
+    line = (
+        "[2024-05-06 08:00:01.148]\tlevel:INFO\t\tclass:RocketmqClient\t\tmsg:the message queue "
+        "lock OK, cg MessageQueue [topic=T, brokerName=broker-a, queueId=7]\tex:\n"
+    )
+    assert "paste.txt: a client's log" in reading.text(reading.file("paste.txt", line))[1]
 
 
 def test_stores_and_lists_of_topics_and_brokers(reading: Reading) -> None:
