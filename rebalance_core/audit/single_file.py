@@ -12,7 +12,14 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rebalance_core.audit.confidence import borne_out
-from rebalance_core.audit.dumps import flag, holder_address, newest_answers, number, queue_of
+from rebalance_core.audit.dumps import (
+    flag,
+    holder_address,
+    newest_answers,
+    number,
+    queue_of,
+    whole_answers,
+)
 from rebalance_core.audit.finding_rows import finding_row
 from rebalance_core.audit.findings import rule_failed
 from rebalance_core.audit.group_snapshot import Finding, GroupSnapshot, Rule, grouped
@@ -144,7 +151,8 @@ class GroupShown:
         message_models: from the answers.
         queues: from consumerProgress, in order.
         with_clients: the answer has a column for the holders of queues.
-        held: number of queues that a client reports as held; None if no client was queried.
+        held: number of queues that a client reports as held; None if no client was queried, or its
+            answer ends before its queues.
         popped: number of queues that it reports as popped.
         commits: the last commit of each queue in stores or logs, in order.
         refusals: the refusals of requests, in order of time.
@@ -179,7 +187,7 @@ def shown(group: GroupSnapshot) -> GroupShown:
     listed = group.tables["observed_members"]
     progress = group.facts["QUEUE_PROGRESS"]
     topics = {topic for row in listed for topic in row["subscriptions"] or ()}
-    asked = any(row["details"]["command"] == "consumerStatus" for row in group.facts["DUMP"])
+    held = group.facts["HELD_QUEUE"]
     return GroupShown(
         consumer_group=group.consumer_group,
         connections=tuple(
@@ -196,7 +204,7 @@ def shown(group: GroupSnapshot) -> GroupShown:
             )
         ),
         with_clients=any(flag(row["details"].get("with_clients")) for row in progress),
-        held=len(group.facts["HELD_QUEUE"]) if asked and listed else None,
+        held=len(held) if held or (whole_answers(group) and listed) else None,
         popped=len(group.facts["POP_QUEUE"]),
         commits=tuple(_commits(group)),
         refusals=tuple(_refusals(group)),

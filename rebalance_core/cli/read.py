@@ -403,7 +403,7 @@ def _group_texts(group: "GroupShown", pasted: PastedFile, whole: bool) -> Iterat
         yield f"subscribed: {', '.join(group.subscriptions)}{models}"
     if group.held is not None:
         pops = f" and pops {counted(group.popped, 'queue')}" if group.popped else ""
-        yield f"it holds {counted(group.held, 'queue')}{pops}"
+        yield f"it holds {counted(group.held, 'queue')}{pops}{'' if whole else ' in the rows read'}"
     for held in group.held_back:
         queues, span = counted(held.queues, "queue"), _span(held.first_ms, held.last_ms)
         yield f"flow control of {queues} {span}: {_FLOW[held.reason]}"

@@ -296,6 +296,17 @@ def test_a_client_that_describes_itself_is_one_answer(reading: Reading) -> None:
     assert text.count("it holds 5 queues") == 2
 
 
+def test_a_client_s_answer_that_ends_before_its_last_queue(reading: Reading) -> None:
+    folder = CASES / "rmq-3937-span-too-long/mqadmin"
+    (file,) = folder.glob("*consumerStatus*/10.41.3.1@1#9001.txt")
+    head, title, rest = file.read_text().partition("#Consumer MQ Detail#\n")
+    assert "it holds" not in reading.text(reading.file("properties.txt", head))[1]
+    lines = rest.splitlines(keepends=True)
+    first = next(n for n, line in enumerate(lines) if "ProcessQueueInfo [" in line)
+    cut = head + title + "".join(lines[: first + 1])
+    assert "it holds 1 queue in the rows read" in reading.text(reading.file("cut.txt", cut))[1]
+
+
 def test_a_client_s_log_shows_a_standstill_by_itself(reading: Reading) -> None:
     """Its commits are equal, and its cache has messages beyond them; no end is needed."""
     code, text = reading.text(str(CASES / "go-947-span-too-long/clients/quote-1/rocketmq.log"))
