@@ -84,9 +84,10 @@ _KINDS = {
 }
 READABLE = (
     "answers from mqadmin (consumerConnection, consumerProgress, consumerStatus, topicRoute, "
-    "topicStatus, clusterList, exportMetadata), the same answers from the dashboard as JSON, "
-    "topics.json, subscriptionGroup.json, consumerOffset.json, messageRequestMode.json, "
-    "consumerOrderInfo.json, and logs of brokers, name servers, proxies and clients"
+    "topicStatus, clusterList, exportMetadata), the same answers from the dashboard as JSON or "
+    "copied from its page, topics.json, subscriptionGroup.json, consumerOffset.json, "
+    "messageRequestMode.json, consumerOrderInfo.json, and logs of brokers, name servers, proxies "
+    "and clients"
 )
 _UNNAMED = {
     UNNAMED_BROKER: "the broker",

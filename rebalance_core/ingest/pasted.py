@@ -39,6 +39,7 @@ from rebalance_core.ingest.file_reader import ADMIN_PARSERS, STORE_PARSERS
 from rebalance_core.ingest.in_process import reader_of
 from rebalance_core.ingest.log_block import lines_in
 from rebalance_core.ingest.parse.command_output import parse_other
+from rebalance_core.ingest.parse.console_tables import console_answer
 from rebalance_core.ingest.parse.consumer_status import client_of_output
 from rebalance_core.ingest.parse.dashboard_json import dashboard_answer
 from rebalance_core.ingest.parse.encodings import decoded
@@ -136,7 +137,7 @@ _PROMPT = re.compile(r"\s*(?:\[?[\w.-]+@[\w.-]+[ :].*[#$%](?: .*)?|[#$%>] .*|[#$
 
 def undressed(text: str) -> str:
     r"""Return a pasted text without a terminal's colours, the marks of a quote or a code block, and
-    the shell's prompts around a JSON document.
+    the shell's prompts around a JSON document, with a console's tables as its JSON answer.
 
     >>> undressed("> #ClientId\n> a@1\n"), undressed("$ cat x.json\n{}\n$ ")
     ('#ClientId\na@1\n', '{}\n')
@@ -150,7 +151,8 @@ def undressed(text: str) -> str:
     begin = prompts.index(False) if False in prompts else 0
     if begin < len(lines) and lines[begin].lstrip().startswith(("{", "[{")):
         lines = [line for line, is_prompt in zip(lines, prompts, strict=True) if not is_prompt]
-    return "".join(lines)
+    plain = "".join(lines)
+    return console_answer(plain, UNNAMED_TOPIC) or plain
 
 
 def answers_in(text: str) -> list[str]:

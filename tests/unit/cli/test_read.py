@@ -205,6 +205,24 @@ def test_answers_of_the_dashboard(reading: Reading) -> None:
     assert (code, "is an answer from the dashboard that lists nothing" in text) == (4, True)
 
 
+def test_tables_copied_from_the_dashboard_s_page(reading: Reading) -> None:
+    clients = "ClientId | ClientAddr\na@1 | 10.0.0.1:5\na@1 | 10.0.0.2:6\nb@1 | 10.0.0.3:7\n"
+    file = reading.file("clients.txt", clients)
+    code, text = reading.text("--group", "cg", file)
+    assert (code, "3 connections of 2 client ids" in text) == (3, True)
+    assert reading.rules(file) == ["DUPLICATE_CLIENT_ID"]
+    queues = (
+        "Topic\tT\tDelay\t80\nbroker\tqueue\tconsumerClient\tbrokerOffset\tconsumerOffset\n"
+        "broker-a\t0\ta@1\t100\t100\nbroker-a\t1\t\t100\t20\n"
+    )
+    code, text = reading.text(reading.file("queues.txt", queues))
+    assert (code, "2 queues of T: held by a@1 (1), 1 without a holder" in text) == (3, True)
+    assert "broker-a:1 of T: no holder, 80 messages behind" in text
+    code, text = reading.text(reading.file("broken.txt", queues + "broker-a\t2\ta@1\t100\tx\n"))
+    assert (code, "parts of it were not understood" in text) == (3, True)
+    assert "2 queues of T in the rows read" in text
+
+
 def test_two_listeners_of_one_group_with_a_topic_each(reading: Reading) -> None:
     one, other = "10.54.3.2@1#11", "10.54.3.2@1#12"
     topics = [

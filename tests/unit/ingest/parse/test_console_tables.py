@@ -1,0 +1,130 @@
+"""Tables as they are copied from the dashboard's page, and as people write them in Markdown."""
+
+import json
+from typing import Any
+
+import pytest
+
+from rebalance_core.ingest.parse.console_tables import console_answer
+
+CLIENTS = [
+    ["ClientId", "ClientAddr", "Language", "Version"],
+    ["172.17.0.1@173", "10.0.0.1:59606", "JAVA", "V4_5_1"],
+    ["172.17.0.1@170", "10.0.0.2:48864", "GO", "V4_5_1"],
+]
+QUEUES = [
+    ["broker", "queue", "consumerClient", "brokerOffset", "consumerOffset", "diffTotal", "last"],
+    ["broker a", "0", "10.0.0.1@1", "100", "90", "10", "2024-05-06 08:00:00"],
+    ["broker a", "1", "", "100", "-1", "101", "N/A"],
+]
+HELD = [
+    {"brokerName": "broker a", "queueId": 0, "clientInfo": "10.0.0.1@1",
+     "brokerOffset": 100, "consumerOffset": 90},
+    {"brokerName": "broker a", "queueId": 1, "clientInfo": None,
+     "brokerOffset": 100, "consumerOffset": -1},
+]  # fmt: skip
+
+
+def tabs(rows: list[list[str]]) -> str:
+    return "".join("\t".join(row) + "\n" for row in rows)
+
+
+def bars(rows: list[list[str]]) -> str:
+    return "".join(" | ".join(row) + "\n" for row in rows)
+
+
+def markdown(rows: list[list[str]]) -> str:
+    return bars([["", *row, ""] for row in (rows[0], ["---"] * len(rows[0]), *rows[1:])])
+
+
+def answer(text: str) -> Any:
+    copied = console_answer(text, "no-topic")
+    assert copied is not None
+    document = json.loads(copied)
+    assert document["status"] == 0
+    return document["data"]
+
+
+@pytest.mark.parametrize("form", [tabs, bars, markdown])
+def test_clients(form: Any) -> None:
+    listed = answer(f"What I see:\n\n{form(CLIENTS)}\nand nothing else | really\n")
+    assert listed == {
+        "connectionSet": [
+            {"clientId": "172.17.0.1@173", "clientAddr": "10.0.0.1:59606", "language": "JAVA",
+             "versionDesc": "V4_5_1"},
+            {"clientId": "172.17.0.1@170", "clientAddr": "10.0.0.2:48864", "language": "GO",
+             "versionDesc": "V4_5_1"},
+        ],
+        "subscriptionTable": {},
+    }  # fmt: skip
+
+
+def test_the_whole_page_of_a_group_s_clients() -> None:
+    page = (
+        f"[g]CLIENT\n{tabs(CLIENTS)}Below is subscription:\n\nTopic\tSubExpression\nT\t*\n"
+        "%RETRY%g\tA || B\nConsumeType: CONSUME_PASSIVELY\n\nMessageModel: CLUSTERING\n\n"
+        "ConsumeFromWhere: CONSUME_FROM_LAST_OFFSET\nCLOSE\n"
+    )
+    listed = answer(page)
+    assert len(listed["connectionSet"]) == 2
+    assert listed["subscriptionTable"] == {
+        "T": {"subString": "*"},
+        "%RETRY%g": {"subString": "A || B"},
+    }
+    settings = {name: listed[name] for name in ("consumeType", "messageModel", "consumeFromWhere")}
+    assert [*settings.values()] == [
+        "CONSUME_PASSIVELY", "CLUSTERING", "CONSUME_FROM_LAST_OFFSET",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", [tabs, bars, markdown])
+def test_queues_and_their_holders(form: Any) -> None:
+    assert answer(form(QUEUES)) == [{"topic": "no-topic", "queueStatInfoList": HELD}]
+
+
+@pytest.mark.parametrize(
+    ("titles", "above"),
+    [
+        (QUEUES[0], "Topic\t{}\tDelay\t111\tLastConsumeTime\tN/A\n"),
+        (QUEUES[0], "Topic: {}\nTotal Lag: 111\n"),
+        (
+            ["Broker", "队列", "消费者终端", "代理者位点", "消费者位点", "差值", "x"],
+            "主题\t{}\t延迟\t1\n",
+        ),
+    ],
+)
+def test_each_topic_of_a_page_has_its_queues(titles: list[str], above: str) -> None:
+    table = tabs([titles, *QUEUES[1:]])
+    topics = answer(above.format("T1") + table + above.format("T2") + table)
+    assert topics == [{"topic": name, "queueStatInfoList": HELD} for name in ("T1", "T2")]
+
+
+def test_mqadmin_s_own_table_in_markdown() -> None:
+    titles = ["#Topic", "#Broker Name", "#QID", "#Broker Offset", "#Consumer Offset", "#Diff"]
+    rows = [titles, ["T2", "b", "0", "9", "9", "0"], ["T1", "b", "0", "5", "2", "3"]]
+    topics = answer(markdown(rows))
+    assert [topic["topic"] for topic in topics] == ["T2", "T1"]
+    # no column names holders
+    assert all("clientInfo" not in queue for t in topics for queue in t["queueStatInfoList"])
+
+
+def test_an_offset_that_is_no_number_is_left_for_the_reader_to_refuse() -> None:
+    (topic,) = answer(tabs([QUEUES[0], ["b", "0", "", "1,000", "x", "1", ""]]))
+    (queue,) = topic["queueStatInfoList"]
+    assert (queue["brokerOffset"], queue["consumerOffset"]) == ("1,000", "x")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "a | b\n1 | 2\n",
+        "#Topic\t#Broker Name\t#QID\t#Broker Offset\t#Consumer Offset\nT\tb\t0\t1\t1\n",
+        "2024-05-06 08:00:01,000 INFO RocketmqClient - a|ClientId|b\n",
+        '{"connectionSet": []}',
+        "ClientId\tClientAddr\tLanguage\tVersion\n",
+    ],
+)
+def test_other_texts_are_left_alone(text: str) -> None:
+    """A header without a row lists nobody, which may be a page that was still loading."""
+    assert console_answer(text, "no-topic") is None
