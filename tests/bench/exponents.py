@@ -33,9 +33,10 @@ REPLAYED_FOR = {"of C++": ("language", "CPP"), "subscriptions in no row": ("subs
 REPLAYED_TARGET = 1.5
 """An epoch copies the members, so that many of them cost their square in the end."""
 ABOUT = """\
-Check, fan-out and the rows of all tables from events in memory. The exponent is the slope on
-logarithmic scales. Members one by one: the replay takes the group, which comes to 64 queues on two
-brokers member by member, an epoch each."""
+The bench checks events in memory, routes them to their groups and computes the rows of all
+tables. The exponent is the slope on logarithmic scales. In the series of members
+that join one by one, each in an epoch of its own, the replay handles the group, which has 64
+queues on two brokers."""
 
 
 def exponents(rounds: int = 2, share: float = 1.0) -> Report:

@@ -29,12 +29,14 @@ FEWEST_COMPARED = 5
 TARGET_SECONDS = 60.0
 """The cap of the point with a target, whatever that of the others."""
 ABOUT = """\
-Points from the grid of Kafka's ServerSideAssignorBenchmark (members x queues per member x topics),
-and a million queues. `rocketmq-allocate`: AllocateMessageQueueAveragely (5.3.3) for every member
-and topic; `rocketmq-rebalance`: with both lists copied and sorted first, as RebalanceImpl does.
-Kafka 4.1.1: the coordinator's range (`listed`: every owner read out) and uniform assignors, the
-clients' range and cooperative sticky ones. Fastest run, one thread; stopped after 60 s. Asserted:
-the kernels' owners are RocketMQ's and those of Kafka's range assignors.
+The points are taken from the grid of Kafka's ServerSideAssignorBenchmark (members x queues per
+member x topics), with one more of a million queues. `rocketmq-allocate` calls
+AllocateMessageQueueAveragely (5.3.3) for every member and topic. `rocketmq-rebalance` also copies
+and sorts both lists first, as RebalanceImpl does. Kafka's assignors (4.1.1) are the coordinator's
+range assignor (`listed` reads out every owner) and uniform assignor, and the clients' range and
+cooperative sticky assignors. The figures are those of the fastest run on one thread, which was
+stopped after 60 s. The bench asserts that the kernels assign the same owners as RocketMQ and as
+Kafka's range assignors.
 """
 
 Answers = Mapping[str, Mapping[Point, Answer]]
@@ -164,7 +166,7 @@ def _tables(
             )
             for p in points
         ),
-        "Last columns: times as long as the kernels took for the owners.",
+        "The last columns are multiples of the time that the kernels take for the owners.",
     )
     moves = Table(
         ("point", "RocketMQ and kernels", *(n for n in KAFKA if n in answers)),
@@ -176,8 +178,9 @@ def _tables(
             )
             for p in points
         ),
-        "Queues that moved; queues of the members with fewest and most. The cooperative assignor "
-        "takes queues away in one round and gives them away in the next: this is the first.",
+        "The table shows the queues that moved, and the queues of the members with the fewest and "
+        "the most. The cooperative assignor revokes queues in one round and assigns them in the "
+        "next; this is the first round.",
     )
     return times, moves
 

@@ -62,8 +62,9 @@ CONTESTANTS = (
     "reference (share)",
 )
 ABOUT = """\
-Rows of `ownership` of a generated day, by the engine and by what it replaces, from the same rows in
-memory. Asserted: applyInPandas and the replay (one group in a hundred, scaled) give the same."""
+The engine and the methods that it replaces compute the rows of `ownership` for a generated day
+from the same rows in memory. The bench asserts that applyInPandas and the replay (one group in a
+hundred, scaled) give the same rows."""
 REFERENCE_SHARE = 100
 """The reference replays one group in so many a round; its time is scaled by the rows it gives."""
 

@@ -29,8 +29,8 @@ READS = "only reads the rows"
 BATCH = 10_000  # spark.sql.execution.arrow.maxRecordsPerBatch
 WARM_UP = 10
 ABOUT = """\
-`rmq_allocate` over rows in memory, into Spark's noop sink. *Only converts* and *only passes Arrow
-on* are Spark's own cost. Asserted: both forms give the same rows."""
+`rmq_allocate` runs on rows in memory and writes to Spark's noop sink. *Only converts* and *only
+passes Arrow on* are Spark's own cost. The bench asserts that both forms give the same rows."""
 
 
 def groups(spark: SparkSession, rows: int, queues: int, members: int) -> DataFrame:

@@ -18,8 +18,8 @@ from tests.bench.report import Figure, Report, Table, bench_main, say, tidy
 from tests.recordings.tables import DATA
 
 ABOUT = """\
-The recordings' lines of each kind of log, repeated; they state far more than those of a quiet
-day."""
+The bench repeats the lines of each kind of log in the recordings. They contain far more facts
+than the lines of a quiet day."""
 BATCH_ROWS = 10_000
 PLACES = {
     "namesrv_log": "namesrv/namesrv.log",

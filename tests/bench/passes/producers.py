@@ -18,8 +18,8 @@ from tests.unit.producers.models import walk
 
 CONF = TREE / "rebalance_core/bundled/producers"
 ABOUT = """\
-One producer over the 600 s of the bundled models, per setting and generation. The plain loop walks
-every send; unit tests hold both equal."""
+One producer sends for the 600 s of each bundled model, with each setting and generation of
+clients. The plain loop simulates every send; unit tests check that both give the same result."""
 PACES = (20, 200, 2000)
 
 

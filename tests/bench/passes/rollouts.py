@@ -13,8 +13,9 @@ from tests.bench.report import Figure, Report, Table, bench_main, tidy
 from tests.tree import TREE
 
 ABOUT = """\
-`plan --search` over 100 paces of a restart of both groups of the demo (12 members and 32 queues
-each, one orderly), beside 1,000 futures of Kubernetes' default alone."""
+`plan --search` compares 100 paces for a restart of both groups in the demo (12 members and 32
+queues each; one group is orderly). The last column is for 1,000 futures of Kubernetes' default
+alone."""
 STEADY = TREE / "rebalance_core/bundled/demo/steady/tables"
 PLANS = 100
 SEARCH = Search(

@@ -31,8 +31,8 @@ from rebalance_core.synthetic.fleet import FleetPlan
 from tests.bench.report import Figure, Report, Table, bench_main, say, tidy
 
 ABOUT = """\
-A plan of scenarios and strategies, without futures, against one simulation of the same day in one
-session."""
+A plan of scenarios and strategies, without futures, is compared with one simulation of the same
+day in the same session."""
 EDITS = (
     'kind = "add_consumers"\ngroup = "*"\ncount = {n}',
     'kind = "remove_consumers"\ngroup = "*"\ncount = {n}',

@@ -25,11 +25,12 @@ from rebalance_core.timing.vectorized import play_seeds
 from tests.bench.report import MORE, Figure, Report, Table, bench_main, say, tidy
 
 ABOUT = """\
-Processor time for one future of a group through its changes: a fifth each joins, leaves, changes of
-queues, ends and returns of a broker; in `restart` every member leaves and joins again, one every
-10 s. Members of orderly groups join, leave and die, a minute apart and often too soon for the locks
-of the last one, in few futures: what a change costs whatever their number. The plain loop plays the
-same futures event by event; unit tests hold both logs equal."""
+The bench measures the processor time for one future of a group through its changes. Joins, leaves,
+changes of the queues, and losses and returns of a broker are a fifth each. In `restart`, every
+member leaves and joins again, one every 10 s. Members of orderly groups join, leave and die a
+minute apart, often before the locks of the last change have expired. These run in few futures, to
+show what a change costs whatever the number of futures. The plain loop plays the same futures event
+by event; unit tests check that both logs are equal."""
 T0_MS = 1_700_000_000_123
 GAP_MS, PACE_MS, ORDERLY_MS = 300_000, 10_000, 60_000
 BROKERS = ("broker-a", "broker-b", "broker-c")

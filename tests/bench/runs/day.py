@@ -27,10 +27,10 @@ NEXT_NIGHT_SHARE, NIGHTS = 0.15, 3
 MOST_TIMES_DAY = 2.0
 """What an outage may cost: nearly every group of a cluster changes while it lasts."""
 ABOUT = """\
-`rebalance generate`'s day, seed 1; with an outage one broker's master in each cluster is gone for
-an hour; the night after begins at the end of the day (`--state`) and is the median of three runs.
-Asserted: both carriers wrote the same digests; at most one group in 10,000 (with the outage one in
-50) was left to the replay."""
+The day is that of `rebalance generate` with seed 1. With an outage, one broker in each cluster
+has no master for an hour. The night after begins at the end of the day (`--state`), and its
+figures are the median of three runs. The bench asserts that both runtimes write the same digests
+and that the replay handles at most one group in 10,000 (with the outage, one in 50)."""
 
 
 def day(groups: int = 1_000, spark: int = 1) -> Report:

@@ -14,8 +14,8 @@ FOUND = 3
 """The exit code of an audit that found something, as there is in that collection."""
 HELP_SECONDS, PROCESS_SECONDS, TIMES_EMPTY = 0.3, 1.5, 2.0
 ABOUT = """\
-`rebalance simulate` of the recording of `make demo` (11 events), and an application that only
-starts Spark, reads the same files and writes one row. Median of the rounds."""
+`rebalance simulate` runs on the recording of `make demo` (11 events). The empty application only
+starts Spark, reads the same files and writes one row. The figures are medians of the rounds."""
 
 
 def demo(rounds: int = 3) -> Report:

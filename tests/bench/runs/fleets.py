@@ -19,9 +19,10 @@ RETRY_QUEUES = BROKERS
 SIZES = ((1, 1), (1, 100), (100, 10), (1_000, 1), (1_000, 10), (1_000, 100), (10_000, 1),
          (10_000, 10), (10_000, 100), (100_000, 1), (100_000, 10), (100_000, 100))  # fmt: skip
 ABOUT = """\
-Groups of 8 members with 16 queues of 2 topics under AVG; one member leaves and comes back.
-Asserted: the number of epochs; `ownership` covers every queue in every epoch once;
-one group's rows are the replay's; both carriers wrote the same."""
+Each group has 8 members and 16 queues in 2 topics under AVG, and one member leaves and comes
+back. The bench asserts the number of epochs, that `ownership` covers every queue in every epoch
+once, that the rows of one group are those of the replay, and that both runtimes write the same
+rows."""
 
 
 def fleets(

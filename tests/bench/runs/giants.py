@@ -12,8 +12,9 @@ from tests.bench.runs.yardstick import yardstick
 WIDE = Shape(groups=1, members=2_000, topics=50, brokers=20, queues=1_000, epochs=2)
 MEMBERS, QUEUES = 1_000, 10_000
 ABOUT = """\
-A million queues and 2,000 members in two epochs; 10,000 queues and 1,000 members over many. All
-tables, AVG. Asserted: as for fleets, and no row rejected."""
+One group has a million queues and 2,000 members in two epochs. The other has 10,000 queues and
+1,000 members in many epochs. Both use AVG, and all tables are written. The bench asserts the
+same as for fleets, and that no row was rejected."""
 
 
 def giants(epochs: int = 100, spark: int = 0) -> Report:

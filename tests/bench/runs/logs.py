@@ -22,9 +22,9 @@ TENTH_MEGABYTES, TENTH_GIANT_LINES = 60, 22_000
 NIGHT_MEGABYTES, NIGHT_GIANT_LINES, GROWTH = 300, 2_000, 0.02
 """Of the night after another."""
 ABOUT = """\
-`rebalance ingest` of the logs of two brokers, half of the facts about one group; most lines are
-noise. Asserted: every line was read, none rejected, and the joins and leaves are the logs'; with
-`--state` the same rows."""
+`rebalance ingest` reads the logs of two brokers. Half of the facts are about one group, and most
+lines are irrelevant. The bench asserts that every line was read and none rejected, that the joins
+and leaves are those in the logs, and that a run with `--state` writes the same rows."""
 
 
 def logs(megabytes: int = 100, giant_lines: int = 20_000) -> Report:

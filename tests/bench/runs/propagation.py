@@ -9,9 +9,9 @@ from tests.bench.runs.jobs import MEMORY_LIMIT_MIB, run_job
 from tests.bench.runs.yardstick import yardstick
 
 ABOUT = """\
-`rebalance propagate` over groups of 2 to 12 members and 24 queues, one in 21 orderly: joins,
-leaves, restarts, new queues, the end and return of a broker. Asserted: a row of
-`propagation` for every change."""
+`rebalance propagate` plays groups of 2 to 12 members and 24 queues, of which one in 21 is
+orderly. The changes are joins, leaves, restarts, new queues, and the loss and return of a
+broker. The bench asserts that `propagation` has a row for every change."""
 
 
 def propagation(groups: int = 10, changes: int = 20, seeds: int = 1_000) -> Report:

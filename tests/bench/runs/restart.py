@@ -8,8 +8,8 @@ from tests.bench.runs.jobs import run_job
 from tests.bench.runs.yardstick import yardstick
 
 ABOUT = """\
-`rebalance plan --scenario rolling-restart` over a generated day of 20 groups (seed 3), 20 futures
-of each. Asserted: both variants of every group are in `plan_summary`."""
+`rebalance plan --scenario rolling-restart` runs on a generated day of 20 groups (seed 3) with 20
+futures of each. The bench asserts that `plan_summary` contains both variants of every group."""
 GROUPS = 20
 
 
