@@ -163,12 +163,24 @@ def _standing(group: GroupSnapshot) -> tuple[Standing, Findings]:
     try:
         standing["behind"] = _behind(group)
         if last is not None:
-            moved = (row["moved"] for row in group.tables["group_metrics"] if row["topic"] is None)
-            standing["queues"], standing["moved"] = last["queues"], sum(moved)
+            standing["queues"], standing["moved"] = last["queues"], _moved(group)
             standing["changed_ms"] = last["from_ms"]
         return standing, []
     except Exception as error:  # as below
         return standing, [rule_failed("The group's row", group, error)]
+
+
+def _moved(group: GroupSnapshot) -> int:
+    """Return the queues that received an owner in the night, after the group's first epoch, as
+    ``group_nights`` counts them.
+    """
+    begun = {
+        row["epoch"]
+        for row in group.tables["epochs"]
+        if row["epoch"] > 0 and row["from_ms"] > group.run.night_ms
+    }
+    metrics = group.tables["group_metrics"]
+    return sum(row["moved"] for row in metrics if row["topic"] is None and row["epoch"] in begun)
 
 
 def _behind(group: GroupSnapshot) -> int | None:

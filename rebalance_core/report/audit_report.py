@@ -170,12 +170,12 @@ class GroupTimeline:
 
 @dataclass(frozen=True, slots=True)
 class GroupBalance:
-    """The balance of a group at the end of the period, and the moves during it.
+    """The balance of a group at the end of the period, and the moves in its night.
 
     Attributes:
         client_ids: the distinct members.
         queues: the number of queues per member, including shared queues, in the same order.
-        moved: queues moved in each epoch of the period, in order.
+        moved: queues moved in each epoch of the night after the group's first, in order.
         peak_ratio: the largest number of queues per member x members / queues; None if not
             meaningful.
         idle: members without a queue.
@@ -330,10 +330,31 @@ def group_timelines(worst: Iterable[GroupName], tables: "RowsByTable") -> tuple[
     )
 
 
-def group_balances(worst: Iterable[GroupName], tables: "RowsByTable") -> tuple[GroupBalance, ...]:
-    """Return the balance of these groups; the arguments are those of `group_timelines`."""
+def group_balances(
+    worst: Iterable[GroupName], tables: "RowsByTable", nights: Mapping[str, int]
+) -> tuple[GroupBalance, ...]:
+    """Return the balance of these groups.
+
+    Args:
+        worst: as in `group_timelines`.
+        tables: as there.
+        nights: by cluster, when its night began; without one, every epoch counts.
+    """
     loads, metrics = _by_group(tables["consumer_load"]), _by_group(tables["group_metrics"])
-    return tuple(_balance(name, loads.get(name, []), metrics.get(name, [])) for name in worst)
+    epochs = _by_group(tables.get("epochs", ()))
+    return tuple(
+        _balance(
+            name,
+            loads.get(name, []),
+            metrics.get(name, []),
+            {
+                row["epoch"]
+                for row in epochs.get(name, [])
+                if row["epoch"] > 0 and row["from_ms"] > nights.get(name[0], 0)
+            },
+        )
+        for name in worst
+    )
 
 
 def _by_group(rows: Iterable[OfGroup]) -> dict[GroupName, list[OfGroup]]:
@@ -443,7 +464,10 @@ def _named_cause(epoch: "EpochsRow", clients_of: Mapping[int | None, Collection[
 
 
 def _balance(
-    name: GroupName, loads: "Iterable[ConsumerLoadRow]", metrics: "Iterable[GroupMetricsRow]"
+    name: GroupName,
+    loads: "Iterable[ConsumerLoadRow]",
+    metrics: "Iterable[GroupMetricsRow]",
+    of_night: Collection[int],
 ) -> GroupBalance:
     now = {
         row["client_id"]: row["queues"] + (row["shared_queues"] or 0)
@@ -456,7 +480,7 @@ def _balance(
         consumer_group=name[1],
         client_ids=tuple(clients),
         queues=tuple(now[client] for client in clients),
-        moved=tuple(row["moved"] for row in whole),
+        moved=tuple(row["moved"] for row in whole if row["epoch"] in of_night),
         peak_ratio=whole[-1]["peak_ratio"] if whole else None,
         idle=whole[-1]["idle_members"] if whole else 0,
         cluster=name[0],
@@ -521,7 +545,9 @@ def audit_report(
         more=_not_shown(audit["findings"], shown),
         previous=previous,
         timelines=group_timelines(worst, tables),
-        balance=group_balances(worst, tables),
+        balance=group_balances(
+            worst, tables, {name: of["night_ms"] for name, of in audit.get("clusters", {}).items()}
+        ),
         notes=tuple(notes),
         group_rows=tuple(groups),
         files=files_by_status(files),

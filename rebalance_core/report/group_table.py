@@ -54,7 +54,7 @@ class GroupRow:
         verdict: the comparison's verdict; reason: why it is UNKNOWN.
         settled_by: the file or command that would settle an UNKNOWN.
         members: processes at the end; queues: readable queues at the end.
-        behind: messages after the latest known commits; moved: queues moved, over all epochs.
+        behind: messages after the latest known commits; moved: queues moved in the night.
         changed_ms: start of the last epoch, epoch ms UTC. Any of these may be None for unknown.
         errors: the number of open ERROR findings; warnings: the number of open WARNING findings.
         built_in: whether it belongs to RocketMQ's own brokers, proxies or tools, and is not judged.

@@ -56,6 +56,17 @@ def test_nothing_is_counted_in_both_nights(folder: Path) -> None:
     assert billing == [True, True]
 
 
+def test_verdicts_and_history_count_the_same_moves(folder: Path) -> None:
+    nights = pq.read_table(folder / "nights-folded" / "group_nights").to_pylist()
+    for number in ("1", "2"):
+        audit = folder / "nights" / number
+        verdicts = pq.read_table(audit / "group_verdicts").to_pylist()
+        moved = {row["consumer_group"]: row["moved"] for row in verdicts if row["moved"]}
+        end_ms = sorted({row["end_ms"] for row in nights})[int(number) - 1]
+        of_night = [row for row in nights if row["end_ms"] == end_ms and row["moved"]]
+        assert moved == {row["consumer_group"]: row["moved"] for row in of_night} != {}
+
+
 def test_what_was_mended_is_healed(folder: Path) -> None:
     rows = pq.read_table(folder / "nights-folded" / "open_findings").to_pylist()
     states = {(row["rule_id"], row["consumer_group"]): row["state"] for row in rows}

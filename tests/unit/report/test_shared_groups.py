@@ -55,8 +55,20 @@ def test_shared_queues_count_in_the_load_of_a_member() -> None:
         row(client_id="x", queues=1, shared_queues=8, to_ms=None),
         row(client_id="y", queues=0, shared_queues=None, to_ms=None),
     ]
-    (balance,) = group_balances([NAME], {"consumer_load": loads, "group_metrics": []})
+    (balance,) = group_balances([NAME], {"consumer_load": loads, "group_metrics": []}, {})
     assert dict(zip(balance.client_ids, balance.queues, strict=True)) == {"x": 9, "y": 0}
+
+
+def test_only_the_night_s_moves_count() -> None:
+    epochs = [row(epoch=number, from_ms=10 * number) for number in range(4)]
+    metrics = [
+        row(epoch=number, topic=None, moved=number + 1, peak_ratio=1.0, idle_members=0)
+        for number in range(4)
+    ]
+    tables: Any = {"consumer_load": [], "group_metrics": metrics, "epochs": epochs}
+    for nights, moved in (({}, (2, 3, 4)), ({NAME[0]: 10}, (3, 4))):
+        (balance,) = group_balances([NAME], tables, nights)
+        assert balance.moved == moved
 
 
 def test_groups_that_share_queues_agree() -> None:
