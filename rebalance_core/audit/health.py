@@ -59,12 +59,16 @@ _BY_RULES: tuple[tuple[Health, frozenset[str]], ...] = (
 )
 """The rules whose findings above INFO determine the health, worst value first."""
 _RUNNING = "RUNNING_NOT_LISTED"
+_BROKER_DOWN = "BROKER_DOWN"
+"""Its finding about a group names queues that no member can read, and is always INFO."""
 
 
 def health_of(verdict: Verdict, progress: Progress, findings: Iterable[FindingsBegun]) -> Health:
     """Return the health of a group at the end of the audited period.
 
-    The comparison with predicted owners does not count, but accepted findings do. OK and IDLE
+    The comparison with predicted owners does not count, but accepted findings do. UNREAD includes
+    queues on a broker that is down, unless it was taken out and nothing is known to wait there. OK
+    and IDLE
     require that owners could be compared and that no finding that determines the health is INFO
     only for lack of evidence.
 
@@ -77,6 +81,8 @@ def health_of(verdict: Verdict, progress: Progress, findings: Iterable[FindingsB
     rules = {row["rule_id"] for row in rows if row["severity"] != INFO}
     if verdict == OFFLINE:
         return UNKNOWN if _RUNNING in rules else OFFLINE
+    if any(map(_cuts_off, rows)):
+        return UNREAD
     shown = next((word for word, of_word in _BY_RULES if rules & of_word), None)
     if shown is not None:
         return shown
@@ -88,3 +94,11 @@ def health_of(verdict: Verdict, progress: Progress, findings: Iterable[FindingsB
     if UNKNOWN in (verdict, progress) or any(unsure & of_word for _, of_word in _BY_RULES):
         return UNKNOWN
     return IDLE if progress == IDLE else OK
+
+
+def _cuts_off(row: FindingsBegun) -> bool:
+    """Return True for a broker that is down and has queues to be read."""
+    if row["rule_id"] != _BROKER_DOWN:
+        return False
+    taken_out = "planned" in row["evidence"]
+    return not taken_out or row["evidence"]["behind"] not in ("0", UNKNOWN.lower())

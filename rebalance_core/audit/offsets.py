@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from rebalance_core.audit.dumps import number, queue_of, seen_ms
 from rebalance_core.audit.group_snapshot import GroupSnapshot
 from rebalance_core.audit.known_shares import lite_topics
+from rebalance_core.audit.subscriptions import is_broadcasting
 from rebalance_core.model.queue import MessageQueue, is_system_topic
 
 BETWEEN_READS = 100
@@ -28,6 +29,7 @@ class Offsets:
         self.ends: dict[MessageQueue, tuple[int, int]] = {}
         self.commits: dict[MessageQueue, int] = {}
         self.committed_ms: dict[MessageQueue, int] = {}
+        self._is_local = is_broadcasting(group)
         self._stores = group.run.offsets_ms
         self._none = {queue_of(fact) for fact in group.facts["NOTHING_COMMITTED"]}
         for row in sorted(group.tables["queue_offsets"], key=seen_ms):
@@ -38,10 +40,10 @@ class Offsets:
 
     def behind(self, queues: Iterable[MessageQueue]) -> int | None:
         """Return the number of messages in these queues after the commit or the minimum, or None if
-        unknown.
+        unknown, as for BROADCASTING, whose members keep their own offsets.
         """
         with_end = [queue for queue in queues if queue in self.ends]
-        if not with_end:
+        if not with_end or self._is_local:
             return None
         return sum(self.lag(queue) for queue in with_end)
 

@@ -528,7 +528,9 @@ def _page(
         request.now_ms,
         files,
         request.settings.audit.rules_url,
-        server_rows(audited.result.runs, audited.result.coverage, audited.read),
+        server_rows(
+            audited.result.runs, audited.result.coverage, audited.read, audited.result.findings
+        ),
         audited.tonight(),
         losses,
     )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.audit.group_snapshot import AuditRun
+from rebalance_core.audit.rules import brokers_down
 from rebalance_core.engine.table_writer import ReadWritten
 from rebalance_core.model.system_groups import is_system_group
 from rebalance_core.report.server_table import (
@@ -20,6 +22,9 @@ from rebalance_core.report.server_table import (
     in_order,
 )
 
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import FindingsRow
+
 BROKER, NAME_SERVER = "broker", "name server"
 _KINDS = {"BROKER": BROKER, "NAME_SERVER": NAME_SERVER}
 """The kind of server for each role in ``coverage``."""
@@ -29,7 +34,10 @@ Backlog = Mapping[tuple[str, str], Mapping[str, Any]]
 
 
 def server_rows(
-    runs: Mapping[str, AuditRun], coverage: pa.Table | None, read: ReadWritten
+    runs: Mapping[str, AuditRun],
+    coverage: pa.Table | None,
+    read: ReadWritten,
+    findings: Iterable[FindingsRow],
 ) -> tuple[ServerRow, ...]:
     """Return the servers named in any file, in the order of the page.
 
@@ -37,11 +45,16 @@ def server_rows(
         runs: the audit runs by cluster.
         coverage: the table ``coverage``, if there is one.
         read: reads the tables of the audit.
+        findings: the findings of the audit.
     """
     backlog, logs = _backlog(read("queue_progress", None, _READ)), _logs(coverage)
+    lost = _lost(findings)
     rows: list[ServerRow] = []
     for cluster, run in sorted(runs.items()):
-        rows += _brokers(cluster, run, backlog, logs)
+        rows += [
+            replace(row, **lost.get((cluster, row.name), {})) if row.state == DOWN else row
+            for row in _brokers(cluster, run, backlog, logs)
+        ]
     rows += [
         ServerRow(cluster, host, kind, NO_STATE, log_ms=until_ms)
         for (cluster, host, kind), until_ms in logs.items()
@@ -92,6 +105,21 @@ def _logs(coverage: pa.Table | None) -> dict[tuple[str, str, str], int | None]:
             log_ms = row["to_ms"] if row["kind"].endswith("_log") else None
             ends[name] = max((t for t in (ends.get(name), log_ms) if t is not None), default=None)
     return ends
+
+
+def _lost(findings: Iterable[FindingsRow]) -> Backlog:
+    """Return the queues that no group can read, and their messages, as BROKER_DOWN counts them."""
+    rows = [row for row in findings if row["rule_id"] == brokers_down.DOWN.rule_id]
+    return {
+        (row["cluster"], row["broker_name"]): {
+            "queues": int(row["evidence"]["queues"]),
+            "unread": None
+            if row["evidence"]["behind"] == brokers_down.UNKNOWN
+            else int(row["evidence"]["behind"]),
+        }
+        for row in rows
+        if row["consumer_group"] is None and row["broker_name"] and row["last_ms"] is None
+    }
 
 
 def _backlog(progress: pa.Table) -> Backlog:

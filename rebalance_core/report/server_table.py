@@ -26,8 +26,8 @@ class ServerRow:
             unknown.
         log_ms: when its logs end; None if none was read.
         version: a broker's version, if a file shows it.
-        queues: the number of groups' queues on the broker with unread messages; unread: the number
-            of these messages.
+        queues: the number of groups' queues on the broker with unread messages or, if it is down,
+            that cannot be read; unread: the number of unread messages in them.
         seen_ms: when the end of such a queue was last observed. All of these may be None for
             unknown.
     """

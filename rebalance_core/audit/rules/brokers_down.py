@@ -56,12 +56,13 @@ def find_unreadable(group: GroupSnapshot) -> Iterator[Finding]:
         names = [f"{t} {queue_names(queue[1:] for queue in of)}" for t, of in topics.items()]
         yield Finding(
             f"{plural(len(queues), 'queue')} cannot be read{_since(outage)}: {broker} is down "
-            f"({listed(names, 5)}); {_last_known(behind)}.",
+            f"({listed(names, 5)}); {_last_known(behind, 0)}.",
             {
                 "queues": len(queues),
                 "behind": UNKNOWN if behind is None else behind,
                 "names": listed(names),
-            },
+            }
+            | ({"planned": "true"} if outage.planned else {}),
             severity=INFO,
             broker_name=broker,
             first_ms=outage.down_ms,
@@ -94,7 +95,7 @@ def find_down(
         what = f"{plural(queues, 'queue')} of {plural(len(lost), 'group')} cannot be read"
         yield Finding(
             f"{broker} is down{_since(last)}: {last.evidence}. {what}"
-            f"{f'; {_last_known(behind)}' if lost else ''}.{before}",
+            f"{f'; {_last_known(behind, len(lost) - len(counted))}' if lost else ''}.{before}",
             {
                 "queues": queues,
                 "groups": len(lost),
@@ -144,10 +145,11 @@ def _since(outage: BrokerOutage) -> str:
     return "" if outage.seen_ms is None else f", last seen at {utc(outage.seen_ms)}"
 
 
-def _last_known(behind: int | None) -> str:
+def _last_known(behind: int | None, unknown: int) -> str:
     if behind is None:
         return "the number of messages waiting there is unknown"
-    return f"{messages(behind)} behind there at the last known offsets"
+    more = f"; unknown for {plural(unknown, 'group')}" if unknown else ""
+    return f"{messages(behind)} behind there at the last known offsets{more}"
 
 
 TAKEN_OUT = (

@@ -22,7 +22,10 @@ PROGRESS = pa.schema(
 
 
 def servers(
-    run: AuditRun, progress: Sequence[tuple[Any, ...]] = (), coverage: Sequence[Any] = ()
+    run: AuditRun,
+    progress: Sequence[tuple[Any, ...]] = (),
+    coverage: Sequence[Any] = (),
+    findings: Sequence[Any] = (),
 ) -> dict[str, ServerRow]:
     names = PROGRESS.names
     rows = [dict(zip(names, ("c", *row), strict=True)) for row in progress]
@@ -33,7 +36,7 @@ def servers(
 
     covered = [dict(zip(("role", "host", "kind", "to_ms"), row, strict=True)) for row in coverage]
     table = pa.Table.from_pylist([{"cluster": "c", **row} for row in covered])
-    found = server_rows({"c": run}, table if covered else None, read)
+    found = server_rows({"c": run}, table if covered else None, read, findings)
     return {row.name: row for row in found}
 
 
@@ -85,6 +88,36 @@ def test_what_waits_on_a_broker() -> None:
         ("a", 2, 12, 8_600),
         ("b", 0, None, None),
     ]
+
+
+def down(broker: str, group: str | None, behind: str, last_ms: int | None = None) -> Any:
+    evidence = {"queues": "98", "behind": behind}
+    return {
+        "cluster": "c",
+        "rule_id": "BROKER_DOWN",
+        "consumer_group": group,
+        "broker_name": broker,
+        "last_ms": last_ms,
+        "evidence": evidence if last_ms is None else {"outages": "1"},
+    }
+
+
+def test_a_broker_that_is_down_has_the_numbers_of_its_finding() -> None:
+    """No row of queue_progress says that its queues cannot be read."""
+    outages = {name: outage(7_000, None) for name in "ab"} | {"c": outage(5_000, 6_000)}
+    findings = [
+        down("a", None, "80"),
+        down("a", "g", "3"),
+        down("b", None, "unknown"),
+        down("c", None, "0", last_ms=6_000),
+    ]
+    progress = [("g", "a", 0, 6_500), ("g", "b", 0, 6_400), ("g", "c", 5, 8_000)]
+    found = servers(AuditRun(0, 9_000, outages=outages), progress, (), findings)
+    assert {r.name: (r.queues, r.unread, r.seen_ms) for r in found.values()} == {
+        "a": (98, 80, 6_500),
+        "b": (98, None, 6_400),
+        "c": (1, 5, 8_000),
+    }
 
 
 def test_name_servers_and_logs() -> None:

@@ -12,6 +12,7 @@ from rebalance_core.audit.coverage import Coverage
 from rebalance_core.audit.findings import run_rules
 from rebalance_core.audit.group_snapshot import BrokerOutage, GroupSnapshot, facts_by_kind
 from rebalance_core.audit.rules.brokers_down import find_down
+from rebalance_core.model.group_settings import GroupSettings
 from tests.unit.audit.snapshots import (
     commit,
     end,
@@ -110,13 +111,14 @@ def test_an_outage_that_ended() -> None:
     assert len(outages(UP, *flap, facts=[*expected(A, B), restarted])) == 1
 
 
-def snapshot(**outage: Any) -> GroupSnapshot:
+def snapshot(*, planned: bool = False, model: str | None = None, **outage: Any) -> GroupSnapshot:
     """Group g reads T on a and b; b has been gone since 500 s."""
     ends = [end(0, 30), end(0, 90, broker=B, at=400)]
     commits = [commit(0, 30), commit(0, 50, broker=B, at=400)]
     both = topic(read=1), topic(read=1, broker=B)
-    one = snapshot_of(*both, join("x"), ends=ends, commits=commits)
-    gone = {B: (BrokerOutage(ms(500), outage.get("up_ms"), "as seen"),)}
+    settings = GroupSettings() if model is None else GroupSettings(message_model=model)
+    one = snapshot_of(*both, join("x"), ends=ends, commits=commits, settings=settings)
+    gone = {B: (BrokerOutage(ms(500), outage.get("up_ms"), "as seen", planned=planned),)}
     return replace(one, run=replace(one.run, outages=gone))
 
 
@@ -132,7 +134,27 @@ def test_a_group_whose_queues_are_there_is_behind_by_an_unknown_number() -> None
     assert "BROKER_DOWN" not in {row["rule_id"] for row in back["findings"]}
 
 
-def of_cluster(*turns: Any, facts: list[Any], groups: int = 2) -> list[Any]:
+def test_a_group_some_of_whose_queues_cannot_be_read_is_not_well() -> None:
+    def health(group: GroupSnapshot) -> str:
+        (row,) = run_rules(group)["group_verdicts"]
+        return row["health"]
+
+    assert health(snapshot()) == "UNREAD"
+    assert health(snapshot(planned=True)) == "UNREAD"  # messages wait there
+    drained = replace(snapshot(planned=True), tables={**snapshot().tables, "queue_offsets": ()})
+    assert health(drained) != "UNREAD"
+    assert health(snapshot(up_ms=ms(600))) != "UNREAD"
+
+
+def test_what_waits_for_members_with_their_own_offsets_is_unknown() -> None:
+    """BROADCASTING: no commit is stored, so not all that is stored is behind."""
+    found = run_rules(snapshot(model="BROADCASTING"))["findings"]
+    (row,) = (row for row in found if row["rule_id"] == "BROKER_DOWN")
+    assert row["evidence"]["behind"] == "unknown"
+    assert "the number of messages waiting there is unknown" in row["summary"]
+
+
+def of_cluster(*turns: Any, facts: list[Any], groups: int = 2, of_own: int = 0) -> list[Any]:
     """The findings BROKER_DOWN of a cluster in which some groups lose queues."""
     span: Any = {"cluster": "c", "first_ms": ms(0), "last_ms": ms(1000)}
     rows = cluster_rows(
@@ -143,6 +165,8 @@ def of_cluster(*turns: Any, facts: list[Any], groups: int = 2) -> list[Any]:
     )
     of_group = next(r for r in run_rules(snapshot())["findings"] if r["rule_id"] == "BROKER_DOWN")
     lost: Any = [{**of_group, "cluster": "c", "consumer_group": f"g{n}"} for n in range(groups)]
+    unknown = {**of_group["evidence"], "behind": "unknown"}
+    lost += [{**lost[0], "consumer_group": f"h{n}", "evidence": unknown} for n in range(of_own)]
     found = cluster_findings(rows, 6.0, None).all_findings([], lost, {}, (), None)
     return [row for row in found if row["rule_id"] == "BROKER_DOWN"]
 
@@ -153,6 +177,9 @@ def test_one_error_a_broker_counts_queues_groups_and_what_waits() -> None:
     assert (row["severity"], row["broker_name"], row["first_ms"]) == ("ERROR", B, ms(500))
     assert "2 queues of 2 groups cannot be read; 80 messages behind" in row["summary"]
     assert "Before: for 70 s" in row["summary"]
+    assert "unknown" not in row["summary"]
+    (some,) = of_cluster(*turns, facts=expected(A, B), of_own=1)
+    assert "at the last known offsets; unknown for 1 group. Before" in some["summary"]
     (row,) = of_cluster(*turns[:3], facts=expected(A, B))
     assert (row["severity"], row["last_ms"]) == ("WARNING", ms(170))
 
