@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rebalance_core.audit import offsets
 from rebalance_core.audit.group_snapshot import (
@@ -13,6 +13,7 @@ from rebalance_core.audit.group_snapshot import (
     listed,
     plural,
 )
+from rebalance_core.audit.rules.group_settings import Setting, setting_at_end
 from rebalance_core.audit.subjects import MEMBERS
 from rebalance_core.audit.topic_settings import configs, configurations, subscribed_topics
 from rebalance_core.model.group_settings import BROADCASTING
@@ -21,6 +22,16 @@ from rebalance_core.model.verdicts import ERROR, INFO, WARNING
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import PullStartsRow
+
+
+_ALLOWED = Setting("consume_broadcast_enable", "consumeBroadcastEnable")
+
+
+class _End(NamedTuple):
+    """When refusals ended, and what shows it."""
+
+    at_ms: int
+    shown_by: str
 
 
 def find_refused(group: GroupSnapshot) -> Iterator[Finding]:
@@ -42,47 +53,55 @@ def find_refused(group: GroupSnapshot) -> Iterator[Finding]:
         | {fact["client_id"] for fact in facts if fact["client_id"]}
     )
     said = f", which refused pulls {sum(f['times'] for f in facts)} times" if facts else ""
-    where = f"{listed(forbids, 5)} forbid it" if forbids else "a broker forbids it"
     first = [fact["first_ms"] for fact in facts] + [row["from_ms"] for row in members]
-    ended_by = ""
     last_ms = max((fact["last_ms"] for fact in facts), default=None)
+    end = None
     if last_ms is not None and not (members and forbids):
-        ended_by = _no_more_refused(group, has_topic, last_ms)
+        end = _no_more_refused(group, has_topic, last_ms)
+    forbids = forbids or sorted({f["broker_name"] for f in facts if f["broker_name"]})
+    verb = "forbade" if end else "forbid" if len(forbids) > 1 else "forbids"
     yield Finding(
-        f"{listed(ids, 3) or 'Members'} consume by BROADCASTING, and {where} "
-        f"(consumeBroadcastEnable=false){said}.",
+        f"{listed(ids, 3) or 'Members'} consume by BROADCASTING, and "
+        f"{listed(forbids, 5) or 'a broker'} {verb} it (consumeBroadcastEnable=false){said}.",
         {"brokers": listed(forbids), "clients": listed(ids)},
         broker_name=forbids[0] if len(forbids) == 1 else None,
         first_ms=min(first),
-        last_ms=last_ms if ended_by else None,
-        ended_by=ended_by,
+        last_ms=None if end is None else end.at_ms,
+        ended_by="" if end is None else end.shown_by,
     )
 
 
-def _no_more_refused(group: GroupSnapshot, brokers: Collection[str], last_ms: int) -> str:
-    """Return the evidence that refusals have ended, or an empty text.
+def _no_more_refused(group: GroupSnapshot, brokers: Collection[str], last_ms: int) -> _End | None:
+    """Return the end of refusals, or None without evidence.
 
     Either every broker allows broadcasting in a later file, or the broadcasting members left.
     """
     configs = configurations(group)
-    later = [
-        configs[name] for name in brokers if name in configs and configs[name]["last_ms"] > last_ms
-    ]
-    allow = [
-        config for config in later if config["details"].get("consume_broadcast_enable") == "true"
-    ]
-    if brokers and len(allow) == len(brokers):
-        names = listed(sorted(config["broker_name"] for config in allow), 5)
-        at_ms = max(max(config["first_ms"], last_ms) for config in allow)
-        do = "allows" if len(allow) == 1 else "allow"
-        return f"{names} {do} it by the configuration of {utc(at_ms)}"
+    values = setting_at_end(group, _ALLOWED)
+    allowed = {name: since for name, (value, since) in values.items() if value == "true"}
+    later = {
+        name
+        for name in allowed.keys() & brokers
+        if max(configs[name]["last_ms"] if name in configs else 0, allowed[name] or 0) > last_ms
+    }
+    if brokers and len(later) == len(brokers):
+        logged = [since for name in later if (since := allowed[name]) is not None]
+        if logged:
+            return _End(max(last_ms, *logged), "an administrator set consumeBroadcastEnable=true")
+        at_ms = max(max(configs[name]["first_ms"], last_ms) for name in later)
+        do = "allows" if len(later) == 1 else "allow"
+        return _End(
+            last_ms,
+            f"no later refusal is logged, and {listed(sorted(later), 5)} {do} it by the "
+            f"configuration of {utc(at_ms)}",
+        )
     ends = [
         row["to_ms"] for row in group.tables["memberships"] if row["message_model"] == BROADCASTING
     ]
     gone = [end_ms for end_ms in ends if end_ms is not None]
     if ends and len(gone) == len(ends):
-        return f"the last broadcasting member left at {utc(max(gone))}"
-    return ""
+        return _End(max(last_ms, *gone), "the last broadcasting member left")
+    return None
 
 
 def find_start(group: GroupSnapshot) -> Iterator[Finding]:

@@ -74,7 +74,7 @@ def test_a_configuration_that_forbids_it() -> None:
     (one,) = findings_of(
         REFUSED, snapshot_of(topic(), member(), settings=ALL, facts=[config(False)])
     )
-    assert "a forbid it" in one.summary
+    assert "a forbids it" in one.summary
     assert (
         findings_of(REFUSED, snapshot_of(topic(), member(), settings=ALL, facts=[config(True)]))
         == []
@@ -95,7 +95,7 @@ def configured(broker: str, at: float, until: float, allowed: bool) -> Row:
 
 
 def test_refusals_that_every_broker_ended_by_allowing_it() -> None:
-    said = fact("BROADCAST_REFUSED", 100, 200, 50, client_id="h@1")
+    said = fact("BROADCAST_REFUSED", 100, 200, 50, client_id="h@1", broker_name="a")
     both = topic(), topic(broker="b"), member()
     before = [configured(name, 0, 150, False) for name in "ab"]
 
@@ -108,6 +108,17 @@ def test_refusals_that_every_broker_ended_by_allowing_it() -> None:
     healed = judged(configured("a", 300, 900, True), configured("b", 400, 900, True))
     assert (healed["severity"], healed["last_ms"]) == ("INFO", ms(200))
     assert f"a, b allow it by the configuration of {utc(ms(400))}" in healed["summary"]
+    assert "no later refusal is logged" in healed["summary"]
+    allowed = [configured(name, 600, 900, True) for name in "ab"]
+    changes = "retryMaxTimes: 16 → 3, consumeBroadcastEnable: false → true"
+    logged = [
+        fact("GROUP_UPDATED", at, broker_name=name, changes=changes)
+        for name, at in (("a", 500), ("b", 510))
+    ]
+    healed = judged(*allowed, *logged)
+    assert (healed["severity"], healed["last_ms"]) == ("INFO", ms(510))
+    assert "h@1 consume by BROADCASTING, and a forbade it" in healed["summary"]
+    assert healed["summary"].endswith(": an administrator set consumeBroadcastEnable=true.")
     for half in ([configured("a", 300, 900, True)], []):
         standing = judged(*half)
         assert (standing["severity"], standing["last_ms"]) == ("ERROR", None)
@@ -116,7 +127,8 @@ def test_refusals_that_every_broker_ended_by_allowing_it() -> None:
 def test_refusals_that_ended_with_the_members_that_broadcast() -> None:
     said = fact("BROADCAST_REFUSED", 100, 200, 50, client_id="h@1")
     group = snapshot_of(topic(), member(), leave("h@1", 300), settings=ALL, facts=[said])
-    assert severities(REFUSED, group) == ["INFO"]
+    (row,) = (row for row in run_rules(group)["findings"] if row["rule_id"] == REFUSED)
+    assert (row["severity"], row["last_ms"]) == ("INFO", ms(300))
     back = snapshot_of(
         topic(), member(), leave("h@1", 300), member(at=400), settings=ALL, facts=[said]
     )
