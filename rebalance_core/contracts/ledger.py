@@ -64,7 +64,7 @@ GROUP_VERDICTS = Table(
         settled_by? STRING UNKNOWN: the file or command that would settle it
         queues? INT readable queues in the last epoch; null: no ledger
         behind? BIGINT messages unread by the newest commits; null: unknown, or a broker is down
-        moved? INT queues that received an owner in the night, after the first epoch; null: no ledger
+        moved? INT queues given an owner in the night, after the first epoch; null: no ledger
         changed_ms? BIGINT start of the last epoch; null: no ledger
         dumps INT dumps of the group collected
         basis STRING {allowed}: the evidence of who the members are

@@ -51,7 +51,7 @@ def find_orphan_queues(group: GroupSnapshot) -> Iterator[Finding]:
     for topic, rows in at_end.items():
         yield _persistent(group, topic, rows, offsets)
     for topic, rows in by_topic(_long_ago(group)).items():
-        if topic not in at_end and not is_retry_topic(topic):
+        if topic not in at_end:
             yield _over(group, topic, rows)
 
 
@@ -115,6 +115,7 @@ def _over(group: GroupSnapshot, topic: str, rows: list[OwnershipRow]) -> Finding
         f"No member read {plural(len(rows), 'queue')} of {topic} ({queues}) for up to "
         f"{lasting(worst)} from {utc(first)}{why}.",
         {"queues": queues},
+        severity=WARNING if is_retry_topic(topic) else None,
         topic=topic,
         first_ms=first,
         last_ms=last,

@@ -4,6 +4,7 @@ import pytest
 
 from rebalance_core.audit.findings import run_rules
 from rebalance_core.audit.group_snapshot import GroupSnapshot
+from rebalance_core.audit.night import has_ended
 from rebalance_core.model.events import CONSUMER_LOST, CONSUMER_SUSPEND, Event
 from rebalance_core.model.times import utc
 from tests.unit.audit.snapshots import (
@@ -255,6 +256,15 @@ def test_retry_queues_are_a_warning() -> None:
     duplicate = join("x"), join("x", channel="x:2"), join("y")
     group = snapshot_of(topic(), topic(broker="b"), *duplicate)
     assert sorted(severities(ORPHAN_QUEUES, group)) == ["ERROR", "WARNING"]
+
+
+def test_retry_queues_that_are_read_again_show_their_end_too() -> None:
+    """Without it the next night would call them gone beside their healed topics."""
+    duplicate = join("x"), join("x", channel="x:2"), join("y"), leave("x", 700, channel="x:2")
+    group = snapshot_of(topic(), topic(broker="b"), *duplicate)
+    rows = [r for r in run_rules(group)["findings"] if r["rule_id"] == ORPHAN_QUEUES]
+    ends = {row["topic"]: (row["severity"], row["last_ms"], has_ended(row)) for row in rows}
+    assert ends == dict.fromkeys(("T", "%RETRY%g"), ("INFO", ms(700), True))
 
 
 def test_a_change_that_has_not_settled() -> None:
