@@ -23,6 +23,7 @@ from rebalance_core.audit.dumps import expired_messages, queue_of
 from rebalance_core.audit.group_snapshot import (
     AuditRun,
     ClusterSnapshot,
+    GroupUpdate,
     KeptLock,
     RefusedHeartbeat,
     grouped,
@@ -49,6 +50,8 @@ MOST_EXPIRED = 10_000
 """The maximum number of these facts to keep per cluster, newest first; old clients with slow
 listeners may log more.
 """
+MOST_UPDATES = 1_000
+"""The maximum number of changes of groups' settings to keep per cluster, newest first."""
 
 CLUSTER_KINDS = (
     "COLLECTED",
@@ -65,6 +68,7 @@ CLUSTER_KINDS = (
     "MESSAGE_RETENTION",
     "BROKER_REGISTERED",
     "GROUP_CONFIGS",
+    "GROUP_UPDATED",
     "HEARTBEAT_FAILED",
     "HEARTBEAT_REFUSED",
     "NO_BROKER_ADDRESS",
@@ -79,12 +83,13 @@ CLUSTER_KINDS = (
     "REVIVE_PROGRESS",
     "REVIVE_METRICS",
 )
-"""Facts about the cluster, few enough to collect on the driver. HEARTBEAT_FAILED: one row per
-process and broker that it did not reach; HEARTBEAT_REFUSED: one per reason in each client's log;
-NO_BROKER_ADDRESS, UNLOCK_FAILED: one per queue that a client did not pull, or did not unlock;
-MESSAGES_OF_ANY_EXPIRED: at most `MOST_EXPIRED`, one per queue of a client that logs no threads;
-BROKER_STARTED, PROXY_STARTED: one per start; MASTER_ADDRESS: one per address of a master;
-REVIVE_PASS: one per revive queue (8 per broker) and step of lateness.
+"""Facts about the cluster, few enough to collect on the driver. GROUP_UPDATED: one row per command
+of an administrator and broker; HEARTBEAT_FAILED: one row per process and broker that it did not
+reach; HEARTBEAT_REFUSED: one per reason in each client's log; NO_BROKER_ADDRESS, UNLOCK_FAILED: one
+per queue that a client did not pull, or did not unlock; MESSAGES_OF_ANY_EXPIRED: at most
+`MOST_EXPIRED`, one per queue of a client that logs no threads; BROKER_STARTED, PROXY_STARTED: one
+per start; MASTER_ADDRESS: one per address of a master; REVIVE_PASS: one per revive queue (8 per
+broker) and step of lateness.
 """
 
 
@@ -206,6 +211,7 @@ def cluster_snapshot(
         ),
         heartbeats_refused=_heartbeats_refused(facts),
         overloads=_overloads(facts),
+        updates=_updates(facts),
         notices=notices(broker_events),
         ids_hashed=any(row["details"].get("hashed") == "true" for row in facts["COLLECTED"]),
     )
@@ -235,6 +241,18 @@ def _period(facts: FactsByKind, dumps: Iterable[NewestDumpsRow], stale_hours: fl
         int(stale_hours * HOUR_MS),
         members_since_ms=min(logged, default=0),
     )
+
+
+def _updates(facts: FactsByKind) -> tuple[GroupUpdate, ...]:
+    """Return the newest changes of groups' settings, in order of time."""
+    made = [
+        GroupUpdate(
+            row["last_ms"], row["consumer_group"], row["broker_name"], row["details"]["changes"]
+        )
+        for row in facts["GROUP_UPDATED"]
+        if row["consumer_group"] and row["details"].get("changes")
+    ]
+    return tuple(sorted(made)[-MOST_UPDATES:])
 
 
 def _newest(rows: Iterable[GroupConfigsFact]) -> dict[str, int]:

@@ -94,6 +94,22 @@ class KeptLock(NamedTuple):
     times: int
 
 
+class GroupUpdate(NamedTuple):
+    """A change of a group's settings that a broker logged.
+
+    Attributes:
+        at_ms: When.
+        consumer_group: The group.
+        broker_name: The broker.
+        changes: ``name: old → new``, separated by commas.
+    """
+
+    at_ms: int
+    consumer_group: str
+    broker_name: str
+    changes: str
+
+
 class RefusedHeartbeat(NamedTuple):
     """The reason why a client's heartbeats failed.
 
@@ -164,6 +180,7 @@ class AuditRun:
         expired: by topic and queue id, messages that a client of some group kept for too long.
         heartbeats_refused: by the folder of the client's log, why heartbeats failed.
         overloads: by broker, when it dropped connection events.
+        updates: changes of groups' settings.
         down: brokers that are down at the end.
         coverage: the periods that the brokers' logs cover.
         returned: brokers that are down according to events but continue to run, with the start of
@@ -198,6 +215,7 @@ class AuditRun:
     expired: Mapping[tuple[str, int], Sequence[ExpiredMessages]] = field(default_factory=dict)
     heartbeats_refused: Mapping[str, tuple[RefusedHeartbeat, ...]] = field(default_factory=dict)
     overloads: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    updates: tuple[GroupUpdate, ...] = ()
     down: frozenset[str] = frozenset()
     coverage: Coverage = field(default_factory=Coverage)
     returned: Mapping[str, int] = field(default_factory=dict)

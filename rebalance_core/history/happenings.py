@@ -1,5 +1,5 @@
-"""Describes the events of a night in words, those of groups from epochs and those of brokers from
-outages.
+"""Describes the events of a night in words: those of groups from epochs and logged changes of their
+settings, those of brokers from outages.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.audit.group_snapshot import AuditRun, lasting, plural
+from rebalance_core.audit.group_snapshot import AuditRun, GroupUpdate, lasting, listed, plural
 from rebalance_core.contracts.table import rows_of_arrow
 from rebalance_core.history.night import NightSpan, ReadColumns
 from rebalance_core.model.events import (
@@ -33,7 +33,7 @@ from rebalance_core.model.verdicts import DUMPS, UNKNOWN
 from rebalance_core.report.tonight import GroupName, GroupState, Happening, Tonight
 
 if TYPE_CHECKING:
-    from rebalance_core.contracts.rows import EpochsRow, MembershipsRow
+    from rebalance_core.contracts.rows import EpochsRow, GroupMetricsRow, MembershipsRow
 
 BURST_MS = 5 * MINUTE_MS
 """Changes of a group that are at most this far apart are one event."""
@@ -44,7 +44,8 @@ most changes.
 BURSTS_OF_GROUP = 20
 """The maximum number of events described per group, counting from the last."""
 _GROUP = ("cluster", "consumer_group")
-_EPOCHS = ("epoch", "from_ms", "to_ms", "causes", "members", "queues")
+_EPOCHS = ("epoch", "from_ms", "to_ms", "causes", "members")
+_QUEUES = ("epoch", "topic", "queues")
 _MEMBERS = ("client_id", "channel_id", "from_epoch", "to_epoch", "strategy", "version")
 _MINE = frozenset({*GROUP_EVENTS, *TOPIC_EVENTS})
 """Causes specific to a group; actions of brokers are reported once for the cluster."""
@@ -72,19 +73,26 @@ def tonight_of(runs: Mapping[str, AuditRun], read: ReadColumns) -> Tonight:
     stays: dict[GroupName, list[MembershipsRow]] = _grouped(
         _of_groups(read("memberships", [*_GROUP, *_MEMBERS]), chosen)
     )
+    queues: dict[GroupName, list[GroupMetricsRow]] = _grouped(
+        _of_groups(read("group_metrics", [*_GROUP, *_QUEUES]), chosen)
+    )
     found: list[Happening] = []
     for name, run in runs.items():
         found += _of_brokers(name, run, spans[name])
     of_groups: dict[GroupName, list[EpochsRow]] = _grouped(_of_groups(epochs, chosen))
     for group, rows in of_groups.items():
-        found += GroupLife(rows, stays.get(group, [])).happenings(group, spans[group[0]])
+        life = GroupLife(rows, stays.get(group, []), queues.get(group, []))
+        found += life.happenings(group, spans[group[0]])
+    updated = list(_of_settings(runs, spans, read))
+    found += updated
+    groups = {(one.cluster, one.consumer_group or "") for one in updated}
     found.sort(key=lambda one: (one.at_ms, one.cluster, one.consumer_group or "", one.text))
     return Tonight(
         min((max(run.night_ms, run.start_ms) for run in runs.values()), default=0),
         max((run.end_ms for run in runs.values()), default=0),
         tuple(found),
-        changed,
-        len(chosen),
+        len(changed | groups),
+        len({*chosen} | groups),
     )
 
 
@@ -99,8 +107,10 @@ def _of_night(epochs: pa.Table, spans: Mapping[str, NightSpan]) -> pa.Table:
     return pa.concat_tables(parts) if parts else rows.slice(0, 0)
 
 
-def _chosen(epochs: pa.Table, spans: Mapping[str, NightSpan]) -> tuple[list[GroupName], int]:
-    """Return the groups to describe, and how many groups changed at all."""
+def _chosen(
+    epochs: pa.Table, spans: Mapping[str, NightSpan]
+) -> tuple[list[GroupName], set[GroupName]]:
+    """Return the groups to describe, and all groups that changed."""
     after = [spans[name].after_ms for name in epochs["cluster"].to_pylist()]
     begun = np.asarray(epochs["from_ms"]) > np.array(after, np.int64)
     causes = epochs["causes"].combine_chunks()
@@ -114,9 +124,9 @@ def _chosen(epochs: pa.Table, spans: Mapping[str, NightSpan]) -> tuple[list[Grou
     counts = rows.group_by(list(_GROUP)).aggregate([("lost", "sum"), ("lost", "count")])
     order = [("lost_sum", "descending"), ("lost_count", "descending")]
     order += [(name, "ascending") for name in _GROUP]
-    first = counts.sort_by(order).slice(0, GROUPS_IN_WORDS)
-    pairs = zip(*(first[name].to_pylist() for name in _GROUP), strict=True)
-    return list(pairs), len(counts)
+    ordered = counts.sort_by(order)
+    pairs = list(zip(*(ordered[name].to_pylist() for name in _GROUP), strict=True))
+    return pairs[:GROUPS_IN_WORDS], set(pairs)
 
 
 def _of_groups(rows: pa.Table, groups: Sequence[GroupName]) -> pa.Table:
@@ -146,11 +156,21 @@ class GroupLife:
     Args:
         epochs: rows of the night.
         memberships: all rows of the group.
+        metrics: its rows of ``group_metrics``.
     """
 
-    def __init__(self, epochs: Sequence[EpochsRow], memberships: Sequence[MembershipsRow]) -> None:
+    def __init__(
+        self,
+        epochs: Sequence[EpochsRow],
+        memberships: Sequence[MembershipsRow],
+        metrics: Iterable[GroupMetricsRow],
+    ) -> None:
         self._epochs = sorted(epochs, key=lambda row: row["epoch"])
         self._members = memberships
+        self._queues: dict[int, dict[str, int]] = defaultdict(dict)
+        for row in metrics:
+            if row["topic"] is not None:
+                self._queues[row["epoch"]][row["topic"]] = row["queues"]
 
     def happenings(self, group: GroupName, night: NightSpan) -> Iterator[Happening]:
         """Yield the last `BURSTS_OF_GROUP` events that began in the night."""
@@ -166,6 +186,29 @@ class GroupLife:
             words = self._words(burst)
             if words is not None:
                 yield Happening(*group, burst[0]["from_ms"], *words, burst[-1]["members"])
+            if burst[0]["epoch"] > 0:
+                yield from self._of_topics(group, burst)
+
+    def _of_topics(self, group: GroupName, burst: Sequence[EpochsRow]) -> Iterator[Happening]:
+        """Yield at most one event, about the topics whose numbers of queues changed."""
+        rows = [row for row in burst if {*TOPIC_EVENTS}.intersection(row["causes"])]
+        numbers: dict[str, tuple[int, int]] = {}
+        for row in rows:
+            before = self._before(row)
+            if before is None:
+                continue
+            old, new = self._queues[before["epoch"]], self._queues[row["epoch"]]
+            for topic in sorted(old.keys() | new.keys()):
+                was, now = old.get(topic, 0), new.get(topic, 0)
+                if was != now:
+                    numbers[topic] = numbers.get(topic, (was, 0))[0], now
+        changed = {topic: pair for topic, pair in numbers.items() if pair[0] != pair[1]}
+        if changed:
+            heads = {_grown(*pair) for pair in changed.values()}
+            head = f"Topics {heads.pop() if len(heads) == 1 else 'changed'}"
+            named = (f"{t} {was:,} → {now:,}" for t, (was, now) in changed.items())
+            text = f"{head}: queues of {listed(named)}"
+            yield Happening(*group, rows[0]["from_ms"], text, _SCALE)
 
     def _words(self, burst: Sequence[EpochsRow]) -> tuple[str, int] | None:
         """Return the description of a burst and its weight, or None if it changed nothing worth
@@ -193,12 +236,8 @@ class GroupLife:
             parts.append(f"{was:,} → {plural(last['members'], 'member')}")
         if before is not None:
             parts += self._changed(before, last)
-            if causes.intersection(TOPIC_EVENTS) and before["queues"] != last["queues"]:
-                parts.append(f"readable queues {before['queues']:,} → {last['queues']:,}")
         if not parts:
             return None
-        if causes <= {*TOPIC_EVENTS}:
-            head = "Topics changed"
         return f"{head}: {', '.join(parts)}", weight
 
     def _before(self, epoch: EpochsRow) -> EpochsRow | None:
@@ -267,6 +306,37 @@ def _head(before: int | None, after: int, joined: int, ended: int, lost: int) ->
     return ("Members changed", _SCALE) if joined else ("Settings changed", _SETTING)
 
 
+def _grown(was: int, now: int) -> str:
+    return "scaled out" if now > was else "scaled in"
+
+
+def _of_settings(
+    runs: Mapping[str, AuditRun], spans: Mapping[str, NightSpan], read: ReadColumns
+) -> Iterator[Happening]:
+    """Yield the changes of the settings of groups; a change at several brokers is one event."""
+    if not any(run.updates for run in runs.values()):
+        return
+    names = read("group_verdicts", _GROUP)
+    known = set(zip(*(names[name].to_pylist() for name in _GROUP), strict=True))
+    for cluster, run in runs.items():
+        alike: dict[tuple[str, str], list[list[GroupUpdate]]] = defaultdict(list)
+        for update in run.updates:
+            if not spans[cluster].after_ms < update.at_ms <= spans[cluster].end_ms:
+                continue
+            times = alike[update.consumer_group, update.changes]
+            if times and update.at_ms - times[-1][0].at_ms <= BURST_MS:
+                times[-1].append(update)
+            else:
+                times.append([update])
+        for (group, changes), times in alike.items():
+            if (cluster, group) not in known or is_system_group(group):
+                continue
+            for updates in times:
+                brokers = listed(sorted({update.broker_name for update in updates}))
+                text = f"Settings changed at {brokers}: {changes}"
+                yield Happening(cluster, group, updates[0].at_ms, text, _SETTING)
+
+
 def _of_brokers(cluster: str, run: AuditRun, night: NightSpan) -> Iterator[Happening]:
     for broker, outages in sorted(run.outages.items()):
         for outage in outages:
@@ -274,7 +344,8 @@ def _of_brokers(cluster: str, run: AuditRun, night: NightSpan) -> Iterator[Happe
             if up_ms is not None and up_ms <= night.after_ms:
                 continue
             at_ms = max(down_ms if down_ms is not None else outage.seen_ms or 0, night.after_ms)
-            yield Happening(cluster, None, at_ms, _outage(broker, down_ms, up_ms), _OUTAGE)
+            text = _outage(broker, down_ms, up_ms, at_ms)
+            yield Happening(cluster, None, at_ms, text, _OUTAGE)
     for broker, gaps in sorted(run.masters.items()):
         for gap in gaps:
             if gap.up_ms is not None and gap.up_ms <= night.after_ms:
@@ -285,7 +356,10 @@ def _of_brokers(cluster: str, run: AuditRun, night: NightSpan) -> Iterator[Happe
             yield Happening(cluster, None, at_ms, f"{text} while a slave was alive", _OUTAGE)
 
 
-def _outage(broker: str, down_ms: int | None, up_ms: int | None) -> str:
+def _outage(broker: str, down_ms: int | None, up_ms: int | None, at_ms: int) -> str:
+    """Return an outage in words, for a line that begins with ``at_ms``."""
+    if up_ms is None and down_ms == at_ms:
+        return f"{broker} went down and has not come back"
     since = "since an unknown time" if down_ms is None else f"since {utc(down_ms)}"
     if up_ms is None:
         return f"{broker} is down, {since}"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from rebalance_core.audit.group_snapshot import AuditRun, BrokerOutage
+from rebalance_core.audit.group_snapshot import AuditRun, BrokerOutage, GroupUpdate
 from rebalance_core.contracts import AUDITED_TABLES
 from rebalance_core.contracts.table import batch_of_rows
 from rebalance_core.history.happenings import BURST_MS, GROUPS_IN_WORDS, group_states, tonight_of
@@ -76,9 +76,19 @@ def reader(**rows: list[Any]) -> ReadColumns:
     return read
 
 
-def tonight(epochs: list[Any], members: list[Any], **run: Any) -> Tonight:
+def metric(number: int, topic: str, queues: int) -> Any:
+    row: Any = dict.fromkeys(AUDITED_TABLES["group_metrics"].column_names, 0)
+    row |= {"cluster": "c", "consumer_group": "g"}
+    return row | {"epoch": number, "topic": topic, "queues": queues}
+
+
+def tonight(
+    epochs: list[Any], members: list[Any], metrics: Sequence[Any] = (), **run: Any
+) -> Tonight:
     runs = {"c": AuditRun(0, END_MS, night_ms=NIGHT_MS, **run)}
-    return tonight_of(runs, reader(epochs=epochs, memberships=members))
+    verdicts = [verdict("g"), verdict("TOOLS_CONSUMER")]
+    rows = {"epochs": epochs, "memberships": members, "group_metrics": list(metrics)}
+    return tonight_of(runs, reader(**rows, group_verdicts=verdicts))
 
 
 def texts(epochs: list[Any], members: list[Any]) -> list[str]:
@@ -144,16 +154,47 @@ def test_settings_and_topics() -> None:
     epochs = chain(
         epoch(0, 0, [JOIN], 2),
         epoch(1, AT, ["SUBSCRIBE"], 2),
-        epoch(2, AT + HOUR_MS, ["TOPIC_CONFIG"], 2, queues=1_016),
-        epoch(3, AT + 2 * HOUR_MS, ["TOPIC_CONFIG"], 2, queues=1_016),
-        epoch(4, AT + 3 * HOUR_MS, ["BROKER_DOWN"], 2, queues=8),
+        epoch(2, AT + HOUR_MS, ["TOPIC_CONFIG"], 2),
+        epoch(3, AT + HOUR_MS + 900, ["TOPIC_CONFIG"], 2),
+        epoch(4, AT + HOUR_MS + 1_900, [JOIN], 3),
+        epoch(5, AT + 2 * HOUR_MS, ["TOPIC_CONFIG"], 3),
+        epoch(6, AT + 3 * HOUR_MS, ["BROKER_DOWN"], 3),
+        epoch(7, AT + 4 * HOUR_MS, ["TOPIC_DELETED"], 3),
     )
-    goes_on: Any = {"subscriptions": ["t", "u"]}
-    members = [member("a", 0), member("b", 0, 1), member("b", 1, **goes_on)]
-    assert texts(epochs, members) == [
-        "Settings changed: subscriptions",  # b goes on: it neither left nor joined
-        "Topics changed: readable queues 8 → 1,016",
+    numbers = [(8, 4), (8, 4), (500, 4), (1_016, 4), (1_016, 4), (1_016, 4), (8, 2), (0, 4)]
+    metrics = [
+        metric(number, topic, queues)
+        for number, pair in enumerate(numbers)
+        for topic, queues in zip("tu", pair, strict=True)
     ]
+    goes_on: Any = {"subscriptions": ["t", "u"]}
+    members = [member("a", 0), member("b", 0, 1), member("b", 1, **goes_on), member("c", 4)]
+    found = tonight(epochs, members, metrics).happenings
+    assert [(one.at_ms - AT, one.text) for one in found] == [
+        (0, "Settings changed: subscriptions"),  # b goes on: it neither left nor joined
+        (HOUR_MS, "Scale-out: 1 joined, 2 → 3 members"),
+        (HOUR_MS, "Topics scaled out: queues of t 8 → 1,016"),
+        (4 * HOUR_MS, "Topics changed: queues of t 8 → 0, u 2 → 4"),
+    ]
+
+
+def test_settings_at_brokers() -> None:
+    """By name they are the group's: a command at several brokers, and one that changed nothing."""
+    off, on = "consumeEnable: true → false", "consumeEnable: false → true"
+    updates = (
+        GroupUpdate(NIGHT_MS, "g", "a", off),  # the night before
+        GroupUpdate(AT, "g", "a", on),
+        GroupUpdate(AT + 900, "g", "b", on),
+        GroupUpdate(AT + HOUR_MS, "g", "a", on),
+        GroupUpdate(AT, "TOOLS_CONSUMER", "a", on),
+        GroupUpdate(AT, "of another audit", "a", on),
+    )
+    found = tonight([], [], updates=updates)
+    assert [(one.at_ms - AT, one.consumer_group, one.text) for one in found.happenings] == [
+        (0, "g", "Settings changed at a, b: consumeEnable: false → true"),
+        (HOUR_MS, "g", "Settings changed at a: consumeEnable: false → true"),
+    ]
+    assert (found.groups_changed, found.groups_shown) == (1, 1)
 
 
 def test_a_group_is_first_seen_while_its_members_join() -> None:
@@ -176,6 +217,7 @@ def test_brokers() -> None:
                 BrokerOutage(AT, AT + 5 * MINUTE_MS, "x"),
             ),
             "b": (BrokerOutage(0, None, "x"),),
+            "c": (BrokerOutage(AT, None, "x"),),
             "d": (BrokerOutage(None, None, "x"),),
         },
         masters={
@@ -186,6 +228,7 @@ def test_brokers() -> None:
         (NIGHT_MS, None, "b is down, since 1970-01-01 00:00:00Z"),
         (NIGHT_MS, None, "d is down, since an unknown time"),
         (AT, None, "a was down for 5 min, until 1970-01-05 05:05:00Z"),
+        (AT, None, "c went down and has not come back"),
         (AT, None, "e had no master for 60 s while a slave was alive"),
         (AT + HOUR_MS, None, "e lost its master while a slave was alive"),
     ]

@@ -67,6 +67,13 @@ def test_verdicts_and_history_count_the_same_moves(folder: Path) -> None:
         assert moved == {row["consumer_group"]: row["moved"] for row in of_night} != {}
 
 
+def test_an_administrator_s_change_stands_on_the_timeline_of_its_night(folder: Path) -> None:
+    change = "Settings changed at broker-a, broker-b: consumeBroadcastEnable: false → true"
+    for number, times in (("1", 0), ("2", 2)):  # the cluster's timeline and the group's row
+        page = (folder / "nights" / number / "report.html").read_text("utf-8")
+        assert page.count(change) == times
+
+
 def test_what_was_mended_is_healed(folder: Path) -> None:
     rows = pq.read_table(folder / "nights-folded" / "open_findings").to_pylist()
     states = {(row["rule_id"], row["consumer_group"]): row["state"] for row in rows}
