@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING
 
 from rebalance_core.audit.accepted_findings import Acceptance, accept
 from rebalance_core.audit.cluster_snapshot import ClusterRows, cluster_snapshot
-from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE, unsure_findings
+from rebalance_core.audit.completeness import (
+    COLLECTION_INCOMPLETE,
+    in_one_line,
+    unsure_findings,
+)
 from rebalance_core.audit.confidence import borne_out_in_cluster
 from rebalance_core.audit.finding_rows import finding_row, of_cluster_row
 from rebalance_core.audit.group_snapshot import AuditRun, ClusterSnapshot, facts_by_kind, grouped
@@ -86,11 +90,15 @@ class ClusterFindings:
             rows += [of_cluster_row(cluster, row) for row in lacking]
         rows = [accept(within_night(row, self.runs.get(row["cluster"])), accepted) for row in rows]
         of_clusters = grouped(rows, lambda row: row["cluster"])
+        rows = []
         for cluster in sorted(groups.keys() | of_clusters.keys()):
-            of_both = [*of_clusters.get(cluster, ()), *groups.get(cluster, ())]
+            judged = groups.get(cluster, [])
+            of_cluster_itself = in_one_line(of_clusters.get(cluster, []), judged)
             unsure = (
-                finding_row(COLLECTION_INCOMPLETE, finding) for finding in unsure_findings(of_both)
+                finding_row(COLLECTION_INCOMPLETE, finding)
+                for finding in unsure_findings([*of_cluster_itself, *judged])
             )
+            rows += of_cluster_itself
             rows += [accept(of_cluster_row(cluster, row), accepted) for row in unsure]
         if redact_salt is None:
             return rows

@@ -15,6 +15,7 @@ from rebalance_core.audit.group_snapshot import (
     listed,
     plural,
 )
+from rebalance_core.audit.unknowns import NO_LOG
 from rebalance_core.contracts.ledger import LACKS
 from rebalance_core.ingest.collection import UNDATED
 from rebalance_core.ingest.fact import (
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
         NotReadFact,
     )
 
+ALL_BROKERS = "files of all brokers"
+"""What a collection of dumps alone lacks."""
+NO_NAME_SERVER_LOG = "INGEST_NO_NAMESRV_LOG"
 LIVE_COMMANDS = ("consumerStatus", "consumerProgress")
 MEMBER_COMMANDS = ("consumerConnection",)
 PROGRESS = "consumerProgress"
@@ -61,8 +65,13 @@ EXPORTED: tuple[Literal["topics.json", "subscriptionGroup.json", "consumerOffset
 
 def find_incomplete(group: ClusterSnapshot) -> Iterator[Finding]:
     """Yield findings about missing parts of a cluster's collection."""
-    yield from incomplete_brokers(group)
-    yield from missing_name_servers(group.facts)
+    without_files = dumps_alone(group)
+    if without_files is not None:
+        yield without_files
+    else:
+        yield from filter(None, missing_brokers(group).values())
+    if without_files is None or group.facts["NAME_SERVER_FILE"]:
+        yield from missing_name_servers(group.facts)
     yield from files_not_read(group.facts["NOT_READ"])
     yield from not_collected(group.facts["NOT_COLLECTED"])
     yield from renamed_groups(group.facts["GROUP_RENAMED"])
@@ -82,23 +91,26 @@ def find_no_coverage(group: ClusterSnapshot) -> Iterator[Finding]:
         )
 
 
-def incomplete_brokers(group: ClusterSnapshot) -> Iterator[Finding]:
-    """Yield findings about missing broker files, or a single one if no broker's files were
-    collected.
+def dumps_alone(group: ClusterSnapshot) -> Finding | None:
+    """Return the finding about a collection without any broker's or name server's files; None if
+    it has some.
     """
     missing, newest = missing_brokers(group), _newest_of_brokers(group)
     bare = [broker for broker in missing if not newest.get(broker, {}).keys() - {"dump"}]
     known = {row["broker_name"] for row in group.facts["EXPECTED_BROKER"]}
     known |= {row["broker_name"] for row in group.facts["BROKER_IN_CLUSTER"]}
-    if len(bare) > 1 and known == set(bare) and None not in missing.values():
-        yield _incomplete(
-            f"the collection has no log and no store from any of the {len(bare)} brokers: only "
-            "dumps show the cluster, and only its present state",
-            "files of all brokers",
-            {"brokers": ", ".join(bare)},
-        )
-        return
-    yield from (finding for finding in missing.values() if finding is not None)
+    if not bare or known != set(bare) or None in missing.values():
+        return None
+    whom = bare[0] if len(bare) == 1 else f"any of the {len(bare)} brokers"
+    return _incomplete(
+        f"the collection has no log and no store from {whom}"
+        f"{'' if group.facts['NAME_SERVER_FILE'] else ', and no log from a name server'}: only "
+        "dumps show the cluster, and only its present state",
+        ALL_BROKERS,
+        {"brokers": ", ".join(bare)},
+        remedy="Copy the logs and stores of every broker and name server too, as `rebalance "
+        "collect` does for the folders in its sources.",
+    )
 
 
 def missing_brokers(group: ClusterSnapshot) -> dict[str, Finding | None]:
@@ -410,26 +422,69 @@ def old_collection(group: ClusterSnapshot) -> Iterator[Finding]:
         )
 
 
+def in_one_line(rows: list[FindingsRow], of_groups: Sequence[FindingsRow]) -> list[FindingsRow]:
+    """Return the findings about a cluster, a single one for all missing logs if it has only dumps.
+
+    That one names the findings that are uncertain without the logs, which `unsure_findings` then
+    leaves out, and replaces ingest's finding about the logs of name servers.
+
+    Args:
+        rows: the findings about the cluster.
+        of_groups: those about its groups.
+    """
+    alone = [row for row in rows if row["evidence"].get(LACKS) == ALL_BROKERS]
+    if not alone:
+        return rows
+    (bare,) = alone
+    unsure = [row for row in (*rows, *of_groups) if _lacks_log(row)]
+    if unsure:
+        be = "is" if len(unsure) == 1 else "are"
+        groups = grouped(unsure, lambda row: row["consumer_group"] or row["broker_name"] or "")
+        bare = bare.copy()
+        bare["summary"] = (
+            f"{bare['summary'].removesuffix('.')}; {plural(len(unsure), 'finding')} above INFO "
+            f"{be} uncertain without the logs: {listed(_with_rules(groups))}."
+        )
+    kept = [row for row in rows if row["rule_id"] != NO_NAME_SERVER_LOG]
+    return [bare if row is alone[0] else row for row in kept]
+
+
+def _lacks_log(row: FindingsRow) -> bool:
+    return (
+        is_unsure(row) and row["accepted"] is None and row["evidence"]["why"].endswith(f" {NO_LOG}")
+    )
+
+
+def _with_rules(groups: Mapping[str, Sequence[FindingsRow]]) -> list[str]:
+    """Return the subjects of findings, each with its rules."""
+    return [
+        f"{name} ({', '.join(sorted({row['rule_id'] for row in of_one}))})".lstrip()
+        for name, of_one in sorted(groups.items())
+    ]
+
+
 def unsure_findings(rows: Iterable[FindingsRow]) -> Iterator[Finding]:
     """Yield a finding for each reason that lowers other findings to INFO.
 
     Args:
-        rows: the rows of ``findings`` of one cluster.
+        rows: the rows of ``findings`` of one cluster, after `in_one_line`.
     """
-    unsure = [row for row in rows if is_unsure(row) and row["accepted"] is None]
+    rows = list(rows)
+    alone = any(row["evidence"].get(LACKS) == ALL_BROKERS for row in rows)
+    unsure = [
+        row
+        for row in rows
+        if is_unsure(row) and row["accepted"] is None and not (alone and _lacks_log(row))
+    ]
     by_reason = grouped(unsure, lambda row: UTC_TEXT.sub("", row["evidence"]["why"]))
     for lacks, of_reason in sorted(by_reason.items()):
         why = listed(sorted({row["evidence"]["why"] for row in of_reason}))
         groups = grouped(of_reason, lambda row: row["consumer_group"] or row["broker_name"] or "")
-        named = [
-            f"{name} ({', '.join(sorted({row['rule_id'] for row in of_one}))})".lstrip()
-            for name, of_one in sorted(groups.items())
-        ]
         remedies = sorted({row["remedy"] for row in of_reason})
         be = "is" if len(of_reason) == 1 else "are"
         yield _incomplete(
             f"{plural(len(of_reason), 'finding')} above INFO {be} uncertain because {why}: "
-            f"{listed(named)}",
+            f"{listed(_with_rules(groups))}",
             lacks,
             {"groups": listed(groups), "findings": len(of_reason), "why": why},
             remedy=_sentences(remedies),

@@ -33,7 +33,7 @@ class LogFile:
     def begins(self, at_ms: int | None) -> Unknown:
         """Return the gap before the file begins; None: its beginning is unknown."""
         if at_ms is None:
-            return self._lacks(LOG_BEGINS, f"{self._text} was not collected", "")
+            return self._lacks(LOG_BEGINS, f"{self._text} {NO_LOG}", "")
         why = f"{self._text} that was collected begins at {utc(at_ms)}"
         return self._lacks(
             LOG_BEGINS,
@@ -59,11 +59,15 @@ class LogFile:
 
     def missing(self) -> Unknown:
         """Return the gap that the missing file leaves."""
-        return self._lacks(NOT_COVERED, f"{self._text} was not collected", "")
+        return self._lacks(NOT_COVERED, f"{self._text} {NO_LOG}", "")
 
     def _lacks(self, reason: str, why: str, remedy: str) -> Unknown:
         all_files = f"Copy {self._text}, with all rotated files (otherdays/)."
         return Unknown(reason, self.host, why, self.remedy or remedy or all_files)
+
+
+NO_LOG = "was not collected"
+"""How the reason for an uncertain finding ends if a whole log is missing."""
 
 
 def broker_log(broker: str) -> LogFile:

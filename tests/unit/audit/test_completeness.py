@@ -10,6 +10,7 @@ from rebalance_core.audit.completeness import (
     _IF_SET_APART,
     COLLECTION_INCOMPLETE,
     find_incomplete,
+    in_one_line,
     lost_kinds,
     unsure_findings,
 )
@@ -117,6 +118,43 @@ def test_a_collection_without_anything_of_brokers_has_one_finding_for_all() -> N
     )
     assert finding.evidence["brokers"] == "a, b"
     assert run.missing == frozenset("ab")
+
+
+def test_dumps_alone_have_one_line_for_the_missing_logs() -> None:
+    """The brokers', the name servers', and what is uncertain without them."""
+    servers = ("BROKER_FILE", "NAME_SERVER_FILE")
+    facts = [row for row in WHOLE if row["kind"] not in servers]
+    _, (one,) = incomplete(facts, DUMPS)
+    assert "any of the 2 brokers, and no log from a name server: only dumps" in one.summary
+    _, (alone,) = incomplete([row for row in facts if row["broker_name"] != "b"], DUMPS)
+    assert alone.summary.startswith("The collection has no log and no store from a, and no log")
+    with_name_server = [row for row in WHOLE if row["kind"] != "BROKER_FILE"]
+    expected = fact("EXPECTED_NAME_SERVER", END, details={"name": "n2"})
+    texts = summaries([*with_name_server, expected], DUMPS)
+    assert [text[:34] for text in texts] == [
+        "The collection has no log and no s",
+        "The logs of only 1 of the 2 expect",
+    ]
+
+    of_cluster: Any = {"cluster": "c", "accepted": None, "consumer_group": None}
+    row = {**finding_row(COLLECTION_INCOMPLETE, one), **of_cluster}
+    unlogged = {**of_cluster, "rule_id": "INGEST_NO_NAMESRV_LOG", "severity": "WARNING"}
+    other = {**of_cluster, "rule_id": "BROKER_DOWN", "severity": "ERROR", "evidence": {}}
+    of_groups = [
+        unsure("ORPHAN_QUEUES", "g1", "the broker.log of a was not collected"),
+        unsure("IDLE_MEMBER", "g2", "the broker.log of b was not collected"),
+        unsure("TOPIC_GONE", "g3", "another"),
+    ]
+    kept = in_one_line([row, unlogged | {"evidence": {}}, other], of_groups)
+    assert [one["rule_id"] for one in kept] == ["COLLECTION_INCOMPLETE", "BROKER_DOWN"]
+    assert kept[0]["summary"].endswith(
+        "; 2 findings above INFO are uncertain without the logs: g1 (ORPHAN_QUEUES), "
+        "g2 (IDLE_MEMBER)."
+    )
+    (left,) = unsure_findings([*kept, *of_groups])
+    assert "because another" in left.summary
+    logged = [unlogged | {"evidence": {}}, other]
+    assert in_one_line(logged, of_groups) == logged
 
 
 def test_a_store_without_the_log_is_not_enough() -> None:
