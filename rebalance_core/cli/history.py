@@ -22,7 +22,7 @@ from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.run.backend import backend_of
 from rebalance_core.cli.run.in_process import Backend
 from rebalance_core.cli.run.input_files import fingerprint
-from rebalance_core.cli.run.night_folders import AUDIT_FOLDER, NIGHT_RECORD
+from rebalance_core.cli.run.night_folders import AUDIT_FOLDER, NIGHT_RECORD, NIGHTS
 from rebalance_core.cli.run.run_record import Origin, RunOutcome
 from rebalance_core.cli.settings import settings_of
 from rebalance_core.contracts import HISTORY_TABLES
@@ -134,7 +134,7 @@ def _rows(tables: Mapping[str, pa.Table]) -> "RowsByTable":
 
 
 def _runs(backend: Backend, location: str) -> RunList:
-    """Return the nights of a folder.
+    """Return the nights of a folder, or of its folder ``nights``.
 
     Raises:
         InputRefused: the folder does not exist, is itself a run, or contains no audit.
@@ -146,10 +146,14 @@ def _runs(backend: Backend, location: str) -> RunList:
                 f"--runs {location} is a single run; name the folder that contains the runs"
             )
         names = folder.names()
+        place = location.rstrip("/")
+        if NIGHTS in names and not _is_run(folder / NIGHTS):  # the folder of `rebalance night`
+            place = f"{place}/{NIGHTS}"
+            names = backend.folder(place).names()
     except OSError as error:
         raise refusal(error, f"--runs {location} cannot be read", InputRefused) from error
     left_out: list[str] = []
-    runs = choose_runs(_records(backend, location.rstrip("/"), names, left_out))
+    runs = choose_runs(_records(backend, place, names, left_out))
     runs = replace(runs, left_out=[_shown(text) for text in (*left_out, *runs.left_out)])
     if not runs.nights:
         _refuse_no_night(location, runs.left_out)

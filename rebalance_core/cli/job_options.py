@@ -553,7 +553,9 @@ class HistoryOptions(JobOptions):
     """The options of `history`."""
 
     runs: str = option(
-        "DIR", "folder that contains the outputs of `audit`; required", required=True
+        "DIR",
+        "folder that contains the outputs of `audit`, or that of `rebalance night`; required",
+        required=True,
     )
     output: str = option("DIR", OUTPUT, required=True)
     owners: str | None = owners_option()

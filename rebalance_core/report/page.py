@@ -134,6 +134,12 @@ class RuleSection:
         return self.items[:1] if alone else (self.items[0], *others)
 
     @property
+    def unquoted(self) -> int:
+        """Return the number of findings about no group that that table does not quote."""
+        of_no_group = sum(not item.finding.consumer_group for item in self.items)
+        return of_no_group - sum(not item.finding.consumer_group for item in self.sentences)
+
+    @property
     def advice(self) -> str:
         """Return the remedies of the quoted findings, empty for INFO."""
         remedies = dict.fromkeys(item.finding.remedy for item in self.sentences)

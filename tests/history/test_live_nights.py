@@ -67,6 +67,24 @@ def test_verdicts_and_history_count_the_same_moves(folder: Path) -> None:
         assert moved == {row["consumer_group"]: row["moved"] for row in of_night} != {}
 
 
+def test_the_folder_of_the_nightly_loop_stands_for_its_nights(folder: Path, tmp_path: Path) -> None:
+    quietly("history", "--runs", folder, "--output", tmp_path / "again")
+    states = [
+        sorted((row["rule_id"], row["state"]) for row in pq.read_table(place).to_pylist())
+        for place in (
+            tmp_path / "again" / "open_findings",
+            folder / "nights-folded" / "open_findings",
+        )
+    ]
+    assert states[0] == states[1] != []
+
+
+def test_history_has_the_sentence_before_the_rule(folder: Path) -> None:
+    page = (folder / "nights-folded" / "history.html").read_text("utf-8")
+    (row,) = (line for line in page.splitlines() if "<code>CONSUMER_<wbr>BLOCKED" in line)
+    assert row.index("has messages of") < row.index("<code>") < row.index("<bdi>slowpoke")
+
+
 def test_an_administrator_s_change_stands_on_the_timeline_of_its_night(folder: Path) -> None:
     change = "Settings changed at broker-a, broker-b: consumeBroadcastEnable: false → true"
     for number, times in (("1", 0), ("2", 2)):  # the cluster's timeline and the group's row

@@ -269,6 +269,7 @@ def test_every_finding_is_on_the_page_or_counted() -> None:
     text = Reader(render_page(shown)).text
     for at in range(90):  # the first of each rule stand in the first table, too
         assert text.count(f"finding no. {at};") == 1 + (at < 3 * SENTENCES)
+    assert text.count(f"and {30 - SENTENCES} more findings") == 3  # below those in that table
     assert "20 more findings of this rule" in text  # folded, but there
     assert "12 more findings of this rule are not on this page" in text
     assert "42 findings" in text
