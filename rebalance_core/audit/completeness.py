@@ -43,7 +43,10 @@ if TYPE_CHECKING:
 
 ALL_BROKERS = "files of all brokers"
 """What a collection of dumps alone lacks."""
-NO_NAME_SERVER_LOG = "INGEST_NO_NAMESRV_LOG"
+_AND_CLIENTS = "only dumps and clients' logs show the cluster"
+_NOW = "only dumps show the cluster, and only its present state"
+NO_SERVER_LOGS = frozenset({"INGEST_NO_NAMESRV_LOG", "INGEST_BROKER_LOG_MISSING"})
+"""Rules of ingest about logs that a collection of dumps alone lacks."""
 LIVE_COMMANDS = ("consumerStatus", "consumerProgress")
 MEMBER_COMMANDS = ("consumerConnection",)
 PROGRESS = "consumerProgress"
@@ -104,8 +107,8 @@ def dumps_alone(group: ClusterSnapshot) -> Finding | None:
     whom = bare[0] if len(bare) == 1 else f"any of the {len(bare)} brokers"
     return _incomplete(
         f"the collection has no log and no store from {whom}"
-        f"{'' if group.facts['NAME_SERVER_FILE'] else ', and no log from a name server'}: only "
-        "dumps show the cluster, and only its present state",
+        f"{'' if group.facts['NAME_SERVER_FILE'] else ', and no log from a name server'}: "
+        + (_AND_CLIENTS if group.run.coverage.clients else _NOW),
         ALL_BROKERS,
         {"brokers": ", ".join(bare)},
         remedy="Copy the logs and stores of every broker and name server too, as `rebalance "
@@ -426,7 +429,7 @@ def in_one_line(rows: list[FindingsRow], of_groups: Sequence[FindingsRow]) -> li
     """Return the findings about a cluster, a single one for all missing logs if it has only dumps.
 
     That one names the findings that are uncertain without the logs, which `unsure_findings` then
-    leaves out, and replaces ingest's finding about the logs of name servers.
+    leaves out, and replaces those of `NO_SERVER_LOGS`.
 
     Args:
         rows: the findings about the cluster.
@@ -445,7 +448,7 @@ def in_one_line(rows: list[FindingsRow], of_groups: Sequence[FindingsRow]) -> li
             f"{bare['summary'].removesuffix('.')}; {plural(len(unsure), 'finding')} above INFO "
             f"{be} uncertain without the logs: {listed(_with_rules(groups))}."
         )
-    kept = [row for row in rows if row["rule_id"] != NO_NAME_SERVER_LOG]
+    kept = [row for row in rows if row["rule_id"] not in NO_SERVER_LOGS]
     return [bare if row is alone[0] else row for row in kept]
 
 
