@@ -95,9 +95,7 @@ def find_no_coverage(group: ClusterSnapshot) -> Iterator[Finding]:
 
 
 def dumps_alone(group: ClusterSnapshot) -> Finding | None:
-    """Return the finding about a collection without any broker's or name server's files; None if
-    it has some.
-    """
+    """Return the finding about a collection without a file of any broker, or None if it has one."""
     missing, newest = missing_brokers(group), _newest_of_brokers(group)
     bare = [broker for broker in missing if not newest.get(broker, {}).keys() - {"dump"}]
     known = {row["broker_name"] for row in group.facts["EXPECTED_BROKER"]}

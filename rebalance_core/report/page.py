@@ -406,11 +406,14 @@ def _pictures(
 
 
 def _found_in(items: Iterable[PageItem]) -> dict[GroupName, list[PageItem]]:
-    """Return the shown findings above INFO by group, worst first."""
+    """Return the shown findings above INFO by group, and those about a broker that is down, worst
+    first.
+    """
     by_group: dict[GroupName, list[PageItem]] = {}
     for shown in (each for item in items for each in item.all):
         group = shown.finding.consumer_group
-        if group is not None and shown.finding.severity != INFO:
+        counts = shown.finding.severity != INFO or shown.finding.rule_id == "BROKER_DOWN"
+        if group is not None and counts:
             by_group.setdefault((shown.finding.cluster, group), []).append(shown)
     for of_group in by_group.values():
         of_group.sort(key=lambda shown: severity_rank(shown.finding.severity))

@@ -293,6 +293,18 @@ def test_what_follows_from_a_finding_stands_below_it() -> None:
     assert page.count("a queue is lost") == page.count("its cause is not here") == 1
 
 
+def test_a_group_s_name_unfolds_to_what_its_health_rests_on() -> None:
+    found = (
+        finding("BROKER_DOWN", "INFO", consumer_group="g", summary="b is down"),
+        finding("FALLS_BACK", "INFO", consumer_group="g"),
+    )
+    page = render_page(report(findings=found, group_rows=(GroupRow("", "g", "EQUAL"),)))
+    row = page[page.index('id="group-g"') :]
+    row = row[: row.index("</tr>")]
+    assert "BROKER_<wbr>DOWN" in row
+    assert "FALLS" not in row
+
+
 def test_rules_that_found_nothing_are_not_explained() -> None:
     runs = {"c": AuditRun(0, 1)}
     found: Any = {"cluster": "c", "rule_id": "R", "severity": "INFO", "accepted": None}
