@@ -135,7 +135,7 @@ def _of_groups(rows: pa.Table, groups: Sequence[GroupName]) -> pa.Table:
     return rows.filter(pc.is_in(key, keys))
 
 
-OfGroup = TypeVar("OfGroup", "EpochsRow", "MembershipsRow")
+OfGroup = TypeVar("OfGroup", "EpochsRow", "GroupMetricsRow", "MembershipsRow")
 
 
 def _grouped(rows: pa.Table) -> dict[GroupName, list[OfGroup]]:
