@@ -654,7 +654,7 @@ class FileReader:
     def __post_init__(self) -> None:
         self.stats = FileStats(self.file.name, self.file.kind)
         if self.file.kind == collection.CLIENT_LOG:
-            self._clock = ClientClock(Clock(zones.zone_named(self.zone)))
+            self._clock = ClientClock(Clock(zones.zone_named(self.zone)), self.file.group)
         else:
             self._clock = ProxyClock() if self.file.kind == collection.PROXY_LOG else ServerClock()
         self._unwrapper = None

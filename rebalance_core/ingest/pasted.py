@@ -318,21 +318,23 @@ class _Recognition:
     def _read_as_log(self, pasted: PastedFile) -> tuple[int, PastedFile]:
         try:
             file = with_wrapping(pasted.file, self.head)
-            file = replace(file, group=self.group or UNNAMED_GROUP)
         except Unreadable:
             return 0, pasted
-        pasted = replace(pasted, files=(file,))
         reader = reader_of(pasted, file, self.assumed)
+        groups = set[str]()
         try:
             with self.path.open("rb") as opened:
                 blocks = blocks_of(
                     opened, file.size, gzipped=file.gzipped, encoding=file.wrapping.encoding
                 )
-                for _ in reader.read_lines(lines_in(next(iter(blocks))), 0):
-                    pass
+                for piece in reader.read_lines(lines_in(next(iter(blocks))), 0):
+                    if not isinstance(piece, Unread) and (named := piece.values.get("group")):
+                        groups.add(str(named))
         except (Unreadable, StopIteration):
             return 0, pasted
         stats = reader.stats
+        group = groups.pop() if len(groups) == 1 else self.group or UNNAMED_GROUP
+        pasted = replace(pasted, files=(replace(file, group=group),))
         return _FACT * stats.facts + _OWN_LINES * (2 * stats.understood > stats.lines), pasted
 
     def _read_as_answer(self, pasted: PastedFile) -> tuple[int, PastedFile]:

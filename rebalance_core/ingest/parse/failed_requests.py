@@ -34,10 +34,14 @@ _GROUP = re.compile(
     r"|^the consumer group\[(?P<named>[^]]+)\] "
 )
 """Answers from PullMessageProcessor and PopMessageProcessor that name the group."""
+_ANSWER = re.compile(r"CODE: (\d+) +DESC: (.*)")
+"""A copy from a web page may have lost one of the two blanks."""
 _HELP = re.compile(r",? ?See https?://\S.*$|, period in queue.*$")
 """The page that brokers refer to, and the length of a request queue, which varies."""
 _CONNECT = re.compile(r"^connect to <?([^<>\s]+:\d+)>? failed")
 """RemotingConnectException: the address that the client tried to reach."""
+_OF_GO = re.compile(r"^(?:unknown Response Code|broker response code): (\d+), remarks?: ?")
+"""A Go client's words for a refusal, before the server's message."""
 _LOCAL_PORT = re.compile(r"(?<=\d):\d+(?=->)")
 
 
@@ -47,23 +51,26 @@ def may_have_a_reason(message: str) -> bool:
 
 
 def reason_of(words: str) -> str:
-    """Return the server's or network's reason, worded the same whenever it is the same."""
-    return _LOCAL_PORT.sub("", _HELP.sub("", words.strip()))[:REASON_CHARACTERS]
+    """Return the server's or network's reason on one line, worded the same whenever it is the
+    same.
+    """
+    return _LOCAL_PORT.sub("", _HELP.sub("", " ".join(words.split())))[:REASON_CHARACTERS]
 
 
 def exception_below(text: str, source: str, clock: ClientClock) -> tuple[Fact | Unread, ...]:
     """Read ``…MQBrokerException: CODE: {} DESC: {} BROKER: {}`` or ``…Remoting…Exception: {}``.
 
     The time is that of the request's line. The group is named there (in 5.x, and for member lists)
-    or in the server's message; otherwise a refused pull has only the broker's address, which 4.9
-    does not print.
+    or in the server's message, or it is the only one that the log can be about; otherwise a refused
+    pull has only the broker's address, which 4.9 does not print.
     """
     failed, clock.failed = clock.failed, None
     if failed is None:
         return log_lines.NOT_OURS
     _, _, said = text.rstrip().partition(UNANSWERED)
-    code, described, words = said.removeprefix("CODE: ").partition("  DESC: ")
-    refused = bool(described) and whole(code, INT_MAX) is not None
+    answer = _ANSWER.match(said)
+    code, words = answer.groups() if answer else ("", said)
+    refused = answer is not None and whole(code, INT_MAX) is not None
     words, _, address = (words if refused else said).partition(" BROKER: ")
     reason = reason_of(f"CODE {code}: {words}" if refused else words)
     if failed.message.startswith(HEARTBEATS):
@@ -75,7 +82,7 @@ def exception_below(text: str, source: str, clock: ClientClock) -> tuple[Fact | 
         asked, _, group = failed.message.removeprefix(LIST_FAILED).partition(" ")
         request, address = MEMBER_LIST, asked
     named = _GROUP.match(words)
-    group = group or (named[named.lastgroup or 0] if named else "")
+    group = group or (named[named.lastgroup or 0] if named else "") or clock.group
     connect = None if refused or address else _CONNECT.match(words)
     address = connect[1] if connect else address
     if group:
@@ -90,7 +97,8 @@ def exception_below(text: str, source: str, clock: ClientClock) -> tuple[Fact | 
 
 def translated(request: str, group: str, address: str, reason: str) -> str:
     """Return a Go client's line in the form that `request_failed` reads."""
-    return f"{FAILED}{request}, group={group}, address={address}, reason={reason_of(reason)}"
+    reason = reason_of(_OF_GO.sub(r"CODE \1: ", reason))
+    return f"{FAILED}{request}, group={group}, address={address}, reason={reason}"
 
 
 def request_failed(message: str) -> LineFields:

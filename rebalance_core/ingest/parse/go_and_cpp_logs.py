@@ -1,9 +1,9 @@
 """Logs of Go and C++ clients, whose facts are put in the words of the Java client's log.
 
-The Go client (rocketmq-client-go 2.x, rlog) logs a message and fields, as JSON or logrus text; the
-C++ client (1.x and 2.x, Logging.cpp) logs its host's time, a level and a message. A few of their
-lines state the same facts as a Java client's lines, and each of these becomes that line. All others
-keep their message.
+The Go client (rocketmq-client-go 2.x, rlog) logs a message and fields, as JSON, logrus text or
+zap's columns; the C++ client (1.x and 2.x, Logging.cpp) logs its host's time, a level and a
+message. A few of their lines state the same facts as a Java client's lines, and each of these
+becomes that line. All others keep their message.
 """
 
 import json
@@ -17,8 +17,9 @@ from rebalance_core.model.failed_requests import COMMIT, MEMBER_LIST, PULL
 GO = re.compile(
     r'\{(?=.*"msg" ?: ?")(?=.*"level" ?: ?"(?:debug|info|warn|warning|error|fatal|panic)")'
     r'|time="[^"]+" level=[a-z]+ msg='
+    r"|\d{4}-\d\d-\d\dT\S+\t[A-Z]+\t(?:\S+\t)?[^\t]+\t\{"
 )
-"""The beginning of a Go client's line: JSON, or logrus text."""
+"""The beginning of a Go client's line: JSON, logrus text, or zap's columns with fields as JSON."""
 CPP = re.compile(
     r"\[(?P<year>\d{4})-(?P<month>[A-Z][a-z]{2})-(?P<day>\d\d) (?P<clock>\d\d:\d\d:\d\d)"
     r"\.(?P<fraction>\d+)\]\((?:trace|debug|info|warning|error|fatal)\):"
@@ -38,7 +39,12 @@ _CPP_COMMIT = re.compile(
     r"oneway updateConsumeOffsetToBroker of mq:(?P<queue>MessageQueue \[[^\]]+\]), "
     r"its offset is:(?P<offset>-?\d+)"
 )
-_CPP_STARTS = re.compile(r"DefaultMQPushConsumerImpl:(?P<group>\S+) start$")
+_CPP_STARTS = re.compile(
+    r"DefaultMQPushConsumerImpl:(?P<group>\S+) start$"
+    r"|Start to pull MessageQueue \[[^\]]+\], offset:-?\d+, GroupName (?P<puller>\S+)$"
+)
+_CPP_PLACE = re.compile(r"\[~?\w+:\d+\]$")
+"""The function and line that end a line of a C++ client."""
 LANGUAGE = "language of a client: "
 """Precedes the language, client id and group found in a line of the client's own log; clients do
 not print these words.
@@ -103,13 +109,13 @@ class Translator:
         if GO.match(text):
             fields = _fields(text)
             time = str(fields.get("ts") or fields.get("time") or "")
-            return Translated(time, self._of_go(fields)) if fields else None
+            return Translated(time, self._of_go(fields)) if "msg" in fields else None
         match = CPP.match(text)
         if match is None or match["month"] not in _MONTHS:
             return None
         month = _MONTHS.index(match["month"]) + 1
         time = f"{match['year']}-{month:02d}-{match['day']} {match['clock']}.{match['fraction']}"
-        return Translated(time, self._of_cpp(text[match.end() :]))
+        return Translated(time, self._of_cpp(_CPP_PLACE.sub("", text[match.end() :])))
 
     def _of_go(self, fields: Mapping[str, object]) -> str:
         said, group = str(fields["msg"]), str(fields.get("consumerGroup") or "")
@@ -148,14 +154,15 @@ class Translator:
 
     def _of_cpp(self, said: str) -> str:
         if match := _EMPTY_LIST.match(said):
+            self._groups.add(match["group"])
             return f"doRebalance, {match['group']} {match['topic']}, get consumer id list failed"
         if match := _ALLOCATION.match(said) or _CPP_STARTS.match(said):
             named = match.groupdict()
-            client = named.get("client") or ""
-            self._groups.add(named["group"])
+            client, group = named.get("client") or "", named["group"] or named["puller"]
+            self._groups.add(group)
             self._clients |= {client} - {""}
-            if client and (client, named["group"]) not in self._named_groups:
-                return self._language("CPP", client, named["group"])
+            if client and (client, group) not in self._named_groups:
+                return self._language("CPP", client, group)
         elif (match := _CPP_COMMIT.match(said)) and (group := self._only_group()):
             return self._commit(group, match["queue"], match["offset"])
         return said
@@ -201,6 +208,9 @@ _STATES = (
 
 
 def _fields(text: str) -> dict[str, object]:
+    if "\t" in text and not text.startswith(("{", "time=")):
+        time, _, *_, said, fields = text.split("\t")
+        return {**(json_object(fields) or {}), "ts": time, "msg": said}
     if not text.startswith("{"):
         return {name: _unquoted(value) for name, value in _FIELD.findall(text)}
     return json_object(text) or {}

@@ -108,10 +108,12 @@ class ClientClock:
 
     Attributes:
         failed: the last line about a failed request; the lines of its exception have no time.
+        group: the group of failed requests whose lines name none; empty if it is unknown.
     """
 
-    def __init__(self, local: Clock) -> None:
+    def __init__(self, local: Clock, group: str = "") -> None:
         self.local = local
+        self.group = group
         self.fixed = Clock(SERVER_ZONE)
         self.failed: LogLine | None = None
 

@@ -321,10 +321,10 @@ def one_container(names: Counter[str]) -> None:
 def _head(piece: CarriedLine, *, client: bool) -> str | None:
     if (_OWN_OF_CLIENT if client else _OWN_OF_SERVER).match(piece.text):
         return OWN
-    if _DATED.match(piece.text):
-        return DATED
     if client and GO.match(piece.text):
         return OF_GO
+    if _DATED.match(piece.text):
+        return DATED
     if client and CPP.match(piece.text):
         return OF_CPP
     bare = piece.head or _BARE.match(piece.text.lstrip(" "))
@@ -432,7 +432,7 @@ class Unwrapper:
         text, style = piece.text, self.wrapping.head
         if style == OWN or _head(piece, client=self.client) in (OWN, None):
             return text
-        date = _DATED.match(text)
+        date = None if style == OF_GO and GO.match(text) else _DATED.match(text)
         if date:
             return self._dated(text, date)
         if style in (OF_GO, OF_CPP):

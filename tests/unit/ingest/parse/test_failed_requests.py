@@ -173,3 +173,33 @@ def test_a_connection_that_failed_has_the_address_that_was_asked(asked: str) -> 
         asked.strip("<>"),
         f"connect to {asked} failed",
     )
+
+
+def test_a_go_client_s_refusal_is_one_line_in_a_java_client_s_words() -> None:
+    said = (
+        r"unknown Response Code: 24, remark: the consumer's group info not exist\nSee "
+        "https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
+    )
+    fields = f'broker="1.1.1.1:1" underlayError="{said}"'
+    head = 'time="2023-12-19T11:11:36+08:00" level=warning msg="pull message from broker error" '
+    refused = head + fields
+    line = Translator("g").line(refused)
+    assert line is not None
+    assert line.message.endswith(
+        "PULL, group=g, address=1.1.1.1:1, reason=CODE 24: the consumer's group info not exist"
+    )
+    line = Translator().line(refused)
+    assert line is not None
+    assert line.message == "pull message from broker error"
+
+
+def test_a_refusal_without_a_group_belongs_to_the_only_one_of_the_log() -> None:
+    for blanks in (" ", "  "):  # a page may collapse two blanks
+        refused = f"{REFUSED}24{blanks}DESC: the consumer's group info not exist"
+        clock = ClientClock(Clock(ZoneInfo("UTC")), "g")
+        parse_client_line(OLD + PULL, "c.log:1", clock)
+        (fact,) = parse_client_line(refused, "c.log:2", clock)
+        assert not isinstance(fact, Unread)
+        assert (fact.kind, fact.values["group"]) == ("request_failed", "g")
+        assert fact.values["reason"] == "CODE 24: the consumer's group info not exist"
+        assert read(OLD + PULL, refused) == []
