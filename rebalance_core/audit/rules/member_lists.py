@@ -311,18 +311,16 @@ def find_no_list(group: GroupSnapshot) -> Iterator[Finding]:
     named = sorted({cause for cause in causes if cause})
     because = f"; explained by {listed(named, 3)}" if named else ""
     if not all(causes):
-        because += (
-            f"; {causes.count(None)} of {len(causes)} not explained by any event that this "
-            "program reads"
-        )
+        unexplained = f"{causes.count(None)} of {len(causes)}" if any(causes) else "this"
+        because += f"; no event in the files explains {unexplained}"
     over = recovery(group, shown)
+    when = f"at {utc(first)}" if first == last else f"from {utc(first)} to {utc(last)}"
     ids = sorted({fact["client_id"] for fact in shown if fact["client_id"]})
     topics = sorted({fact["topic"] for fact in shown if fact["topic"]})
     yield Finding(
-        f"{listed(ids, 3) or 'Clients'} received no member list for {listed(topics, 5)} "
-        f"{sum(fact['times'] for fact in shown)} times from {utc(first)} for "
-        f"{lasting(last - first)}{'' if long else because}. Meanwhile passes leave these topics "
-        "unchanged.",
+        f"{listed(ids, 3) or 'Clients'} received no member list for {listed(topics, 5)}, "
+        f"{plural(sum(fact['times'] for fact in shown), 'time')} {when}{'' if long else because}. "
+        "A pass without a list leaves the owners of the topic's queues unchanged.",
         {"clients": listed(ids), "topics": listed(topics)},
         severity=WARNING if long else INFO,
         topic=topics[0] if len(topics) == 1 else None,
