@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -65,7 +66,7 @@ def deliver(rows: RowsByTable, owners: Owners, folder: OutputFolder) -> list[Del
         folder: the folder of the history.
     """
     known = _known(folder)
-    ends = _last_ends(rows)
+    before, ends = _last_ends(rows, 1), _last_ends(rows)
     deliveries = []
     for channel in owners.channels:
         made = _of_channel(rows, owners, channel.name, known)
@@ -79,6 +80,9 @@ def deliver(rows: RowsByTable, owners: Owners, folder: OutputFolder) -> list[Del
                 )
                 failed = Delivery(channel.name, made.findings, delivered=False, error=str(error))
                 deliveries.append(failed)
+                # of a first delivery, the next night would otherwise count as the only one
+                known[channel.name] = before | known.get(channel.name, {})
+                _note(folder, known)
                 continue
             deliveries.append(Delivery(channel.name, made.findings, delivered=True))
         known[channel.name] = known.get(channel.name, {}) | ends
@@ -125,8 +129,12 @@ def _of_channel(rows: RowsByTable, owners: Owners, name: str, known: Known) -> M
     return message_of(name, rows["nights"], rows["open_findings"], owners.entries, delivered)
 
 
-def _last_ends(rows: RowsByTable) -> dict[str, int]:
-    return {night["cluster"]: night["end_ms"] for night in rows["nights"]}
+def _last_ends(rows: RowsByTable, but: int = 0) -> dict[str, int]:
+    """Return the end of each cluster's last night, or of an earlier one; -1 before the first."""
+    ends: dict[str, list[int]] = defaultdict(lambda: [-1])
+    for night in rows["nights"]:
+        ends[night["cluster"]].append(night["end_ms"])
+    return {cluster: of_cluster[-1 - but] for cluster, of_cluster in ends.items()}
 
 
 def _known(folder: OutputFolder) -> Known:

@@ -115,6 +115,7 @@ OPEN_FINDINGS = Table(
         reopened INT how often it came back
         severity STRING in that night: {allowed}
         summary STRING one sentence of that night
+        remedy STRING what to do, by that night
         caused_by? STRING fingerprint of the finding it follows from
         """,
         state=FINDING_STATES,

@@ -1088,6 +1088,7 @@ class OpenFindingsRow(TypedDict):
     reopened: int
     severity: Literal["INFO", "WARNING", "ERROR"]
     summary: str
+    remedy: str
     caused_by: str | None
 
 

@@ -175,6 +175,7 @@ def _row(name: str, life: _Life, owners: Sequence[Owner]) -> OpenFindingsRow:
         "reopened": life.reopened,
         "severity": finding["severity"],
         "summary": finding["summary"],
+        "remedy": finding["remedy"],
         "caused_by": finding.get("caused_by"),
     }
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rebalance_core.audit.changes import RULES
 from rebalance_core.contracts.history import (
     HEALED,
     NEW,
@@ -141,10 +140,9 @@ def _paragraph(state: FindingState, row: OpenFindingsRow, followers: int) -> str
     follow = "1 finding follows" if followers == 1 else f"{followers:,} findings follow"
     more = f" ({follow} from it)" if followers else ""
     line = f"{state} {row['severity']} {what}: {_shown(row['summary'], LONGEST_SENTENCE)}{more}"
-    rule = RULES.get(row["rule_id"])
-    if state == HEALED or rule is None:
+    if state == HEALED:
         return line
-    return f"{line}\n→ {_shown(rule.remedy, LONGEST_SENTENCE)}"
+    return f"{line}\n→ {_shown(row['remedy'], LONGEST_SENTENCE)}"
 
 
 def _shown(text: str, longest: int) -> str:

@@ -27,6 +27,7 @@ def finding(group: str | None, state: str, opened: int | None, **changes: Any) -
         "reopened": 0,
         "severity": "WARNING",
         "summary": f"what {group} has",
+        "remedy": f"Add queues to the topic of {group}.",
         "caused_by": None,
     }
     return row | changes
@@ -133,7 +134,10 @@ def test_a_finding_without_a_group_names_its_broker() -> None:
     assert "NEW WARNING broker-b: " in made.text
 
 
-def test_a_finding_of_a_rule_that_is_gone_has_no_remedy() -> None:
+def test_a_message_has_the_remedy_of_its_finding_not_of_the_rule() -> None:
     made = message([finding("a", "NEW", 30, rule_id="OF_AN_OLDER_VERSION")])
     assert made is not None
-    assert made.text == "NEW WARNING a: what a has"
+    assert made.text == "NEW WARNING a: what a has\n→ Add queues to the topic of a."
+    healed = message([finding("a", "HEALED", 10, over_night_ms=30)])
+    assert healed is not None
+    assert healed.text == "HEALED WARNING a: what a has"

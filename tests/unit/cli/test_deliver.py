@@ -1,6 +1,7 @@
 """Deliveries of `history` and `night`: once, again after a failure, and never in the exit code."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -108,6 +109,28 @@ def test_a_channel_that_failed_is_tried_again_alone(
     assert history(audited, tmp_path, "--deliver", "--overwrite") == 0
     assert (len(ops.got), len(mail.got)) == (2, 1)
     assert ops.got[0] == ops.got[1]
+
+
+def test_what_failed_in_the_first_night_is_sent_while_it_stays_open(
+    audited: Path, tmp_path: Path, hooks: Hooks
+) -> None:
+    """The next night has it OPEN: it is not news any more, but the channel never had it."""
+    ops, mail = hooks
+    runs = tmp_path / "runs"
+    shutil.copytree(audited, runs)
+    ops.status = 500
+    assert history(runs, tmp_path, "--deliver") == 0
+    later = tmp_path / "later"
+    shutil.copytree(COLLECTION, later)
+    (dump,) = sorted(later.glob("mqadmin/*-clusterList.txt"))[-1:]
+    at_ms = int(dump.name.partition("-")[0]) + 600_000
+    dump.rename(dump.with_name(f"{at_ms}-clusterList.txt"))
+    words = ["--collection", str(later), "--output", str(runs / "later"), "--run-on", "process"]
+    assert main("audit", [*words, "--previous", str(runs / "night")]) == 3
+    ops.status = 200
+    assert history(runs, tmp_path, "--deliver", "--overwrite") == 0
+    assert "NEW ERROR crm: Members of the group subscribe" in ops.got[-1][1]["text"]
+    assert len(mail.got) == 1
 
 
 def test_nothing_is_sent_unless_asked(
