@@ -1,9 +1,9 @@
 """Plans where they can be made: in this process, and on Spark."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow.dataset as ds
 import pytest
@@ -95,7 +95,10 @@ def rows_of(output: Path, table: str) -> list[Row]:
     return rows
 
 
-def differing(one: list[Row], other: list[Row]) -> list[tuple[Row, Row]]:
+RowT = TypeVar("RowT", bound=Mapping[str, object])
+
+
+def differing(one: Sequence[RowT], other: Sequence[RowT]) -> list[tuple[RowT, RowT]]:
     """Pairs of rows that differ; doubles, which are added up in any order, may in the last bits."""
     return [
         (row, twin)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rebalance_core.cli.planning_options import PlanOptions
 from rebalance_core.cli.run.gate_file import refuse_unwritable
@@ -15,7 +15,8 @@ from rebalance_core.planning.expectations import Expectation, sentence
 from rebalance_core.planning.variants import scenarios_of
 from rebalance_core.report.plan_junit import NAME, render_expectations
 
-Row = Mapping[str, Any]
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import ExpectationsRow
 
 
 def refuse_unwritable_junit(options: PlanOptions) -> None:
@@ -28,7 +29,7 @@ def refuse_unwritable_junit(options: PlanOptions) -> None:
 class Judgement:
     """The judged rows of ``expectations``, each with its sentence."""
 
-    rows: Sequence[tuple[Row, str]]
+    rows: "Sequence[tuple[ExpectationsRow, str]]"
 
     @property
     def exit_code(self) -> ExitCode:
@@ -58,16 +59,15 @@ class Judgement:
 NOTHING_EXPECTED = Judgement(())
 
 
-def judgement_of(options: PlanOptions, rows: Iterable[Row]) -> Judgement:
+def judgement_of(options: PlanOptions, rows: "Iterable[ExpectationsRow]") -> Judgement:
     """Return the rows with their sentences, which name the files' lines."""
     of: dict[str, Sequence[Expectation]]
     of = {scenario.name: scenario.expectations for scenario in scenarios_of(options.variants)}
 
-    def place(row: Row) -> str:
+    def place(row: "ExpectationsRow") -> str:
         searched = options.searched
         expectations = of[row["scenario"]] if searched is None else searched.expectations
-        number: int = row["expectation"]
-        return expectations[number - 1].place
+        return expectations[row["expectation"] - 1].place
 
     return Judgement([(row, sentence(row, place(row))) for row in rows])
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from textwrap import wrap
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from rebalance_core.cli import terminal
 from rebalance_core.cli.plan_expectations import NOTHING_EXPECTED, Judgement, expectation_lines
@@ -10,9 +10,13 @@ from rebalance_core.cli.planning_options import PlanOptions
 from rebalance_core.cli.terminal import RowReport
 from rebalance_core.model.nouns import counted
 from rebalance_core.planning.movement import best_of, possible
-from rebalance_core.planning.variants import is_popped
+from rebalance_core.planning.sweep.plan_options import ScenarioRow
+from rebalance_core.planning.variants import History, is_popped
 from rebalance_core.process.plan_losses import suffering
 from rebalance_core.timing.options import ClockOptions
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import LossesRow, PlanLeagueRow
 
 NOT_OURS = " (not RocketMQ's)"
 BEST = "*"
@@ -71,14 +75,14 @@ HEADINGS = (
 
 def plan_facts(
     options: PlanOptions,
-    rows: Sequence[Mapping[str, Any]],
-    league: Sequence[Mapping[str, Any]],
+    rows: Sequence[ScenarioRow],
+    league: "Sequence[PlanLeagueRow]",
     table_rows: Mapping[str, int],
     seconds: float,
     run_on: str,
     *,
     judgement: Judgement = NOTHING_EXPECTED,
-    losses: Sequence[Mapping[str, Any]] = (),
+    losses: "Sequence[LossesRow]" = (),
     clock: ClockOptions | None = None,
 ) -> dict[str, Any]:
     """Return the `--json` object of a plan, which `render_plan` also reads.
@@ -99,14 +103,14 @@ def plan_facts(
     ordered = sorted(rows, key=lambda row: order.index(row["strategy"]))
     scenarios = []
     for history in {h.name: h for h in variants.histories}.values():
-        its_rows = [dict(row) for row in ordered if row["scenario"] == history.name]
+        its_rows = [row for row in ordered if row["scenario"] == history.name]
         scenarios.append(_scenario(history, its_rows))
     results = {
         "variants": len(variants),
         "scenarios": scenarios,
         "league": sorted(league, key=lambda row: order.index(row["strategy"])),
         "start_up": _start_up(rows, clock),
-        "losses": [dict(row) for row in losses if row["rank"] == 1],
+        "losses": [row for row in losses if row["rank"] == 1],
         "expectations": judgement.facts(),
         "rows": dict(table_rows),
     }
@@ -114,9 +118,7 @@ def plan_facts(
     return terminal.result_facts("plan", options.output, results, seconds, run_on, code)
 
 
-def _start_up(
-    rows: Sequence[Mapping[str, Any]], clock: ClockOptions | None
-) -> dict[str, Any] | None:
+def _start_up(rows: Sequence[ScenarioRow], clock: ClockOptions | None) -> dict[str, object] | None:
     """Return the longest ``start()`` in a plan and its basis, or None if nothing is simulated over
     time.
     """
@@ -125,7 +127,7 @@ def _start_up(
         return None
     from rebalance_core.timing.extent import basis_of
 
-    row = max(timed, key=lambda row: row["start_up_ms_p50"])
+    row = max(timed, key=lambda row: row["start_up_ms_p50"] or 0)
     return {
         "brokers": row["start_up_brokers"],
         "median_ms": row["start_up_ms_p50"],
@@ -133,13 +135,13 @@ def _start_up(
     }
 
 
-def _scenario(history: Any, rows: list[dict[str, Any]]) -> dict[str, Any]:
+def _scenario(history: History, rows: Sequence[ScenarioRow]) -> dict[str, object]:
     best = best_of(rows) if sum(not row["shared"] for row in rows) > 1 else None
-    description = "the unchanged history" if history.scenario is None else ""
+    scenario = history.scenario
     return {
         "scenario": history.name,
-        "description": description or history.scenario.description,
-        "one_of_each": history.scenario is not None and history.scenario.loss is not None,
+        "description": "the unchanged history" if scenario is None else scenario.description,
+        "one_of_each": scenario is not None and scenario.loss is not None,
         "strategies": rows,
         "best": None if best is None else best.strategy,
         "reason": None if best is None else best.reason,
@@ -175,7 +177,7 @@ def render_plan(facts: Mapping[str, Any]) -> str:
 
 def _render_scenario(scenario: Mapping[str, Any]) -> Iterator[str]:
     yield f"{scenario['scenario']}: {scenario['description']}"
-    rows = scenario["strategies"]
+    rows: Sequence[ScenarioRow] = scenario["strategies"]
     if not rows:
         yield "  no group has an epoch"
         return
@@ -221,7 +223,7 @@ LOSS_HEADER = (
 SHOWN_LOSSES = 40
 
 
-def _worst_losses(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _worst_losses(rows: "Sequence[LossesRow]") -> Iterator[str]:
     """Yield each group's worst loss, worst-affected group first."""
     if not rows:
         return
@@ -250,7 +252,7 @@ def _worst_losses(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield f"  the table losses has {len(rows) - SHOWN_LOSSES:,} more"
 
 
-def _shared_cells(row: Mapping[str, Any]) -> list[str]:
+def _shared_cells(row: ScenarioRow) -> list[str]:
     return [
         _name(row, None),
         f"{row['pop_queues_after']:,}",
@@ -264,7 +266,7 @@ def _shared_cells(row: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _proxy_cells(row: Mapping[str, Any]) -> list[str]:
+def _proxy_cells(row: ScenarioRow) -> list[str]:
     wait_s, repeat_s = (
         "-" if seconds is None else f"{seconds:g} s"
         for seconds in (row["proxy_wait_s"], row["proxy_repeat_s"])
@@ -272,7 +274,7 @@ def _proxy_cells(row: Mapping[str, Any]) -> list[str]:
     return [_name(row, None), f"{row['proxy_clients']:,}", f"up to {wait_s}", repeat_s]
 
 
-def _cells(row: Mapping[str, Any], best: str | None) -> list[str]:
+def _cells(row: ScenarioRow, best: str | None) -> list[str]:
     return [
         _name(row, best),
         terminal.whole(row["moved"]),
@@ -286,8 +288,8 @@ def _cells(row: Mapping[str, Any], best: str | None) -> list[str]:
     ]
 
 
-def _timed_cells(row: Mapping[str, Any], best: str | None) -> list[str]:
-    messages, slowest = row["read_again"], row["convergence_ms_p99"]
+def _timed_cells(row: ScenarioRow, best: str | None) -> list[str]:
+    messages, slowest = row["read_again"], row["convergence_ms_p99"] or 0
     return [
         _name(row, best),
         f"{row['orphan_queue_seconds']:,.1f}",
@@ -297,7 +299,7 @@ def _timed_cells(row: Mapping[str, Any], best: str | None) -> list[str]:
     ]
 
 
-def _league(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _league(rows: "Sequence[PlanLeagueRow]") -> Iterator[str]:
     cells = [
         [
             _name(row, None),
@@ -355,7 +357,14 @@ def render_dry_run(facts: Mapping[str, Any], rows: RowReport) -> str:
     return terminal.joined([*lines, "", f"output  {facts['output']}", *rows.lines()])
 
 
-def _name(row: Mapping[str, Any], best: str | None) -> str:
+class OfStrategy(TypedDict):
+    """What names the strategy in any row."""
+
+    strategy: str
+    of_rocketmq: bool
+
+
+def _name(row: OfStrategy, best: str | None) -> str:
     mark = f"{BEST} " if row["strategy"] == best else ""
     return f"{mark}{row['strategy']}{'' if row['of_rocketmq'] else NOT_OURS}"
 

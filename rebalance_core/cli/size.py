@@ -1,7 +1,7 @@
 """The `size` job, from its settings to the run, its record and its summary."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rebalance_core.cli import terminal
 from rebalance_core.cli.dry_run import dry_run_report
@@ -16,6 +16,9 @@ from rebalance_core.model.nouns import counted
 from rebalance_core.planning.group_sizes import Demand
 from rebalance_core.process.propagate import propagation_forecast
 from rebalance_core.process.sizes import ROWS, WRITTEN, write_sizes
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import SizesRow
 
 
 def run(options: SizeOptions) -> JobReport:
@@ -76,7 +79,7 @@ def _render(facts: Mapping[str, Any]) -> str:
     return terminal.joined(lines)
 
 
-def _cells(row: Mapping[str, Any]) -> Iterator[str]:
+def _cells(row: "SizesRow") -> Iterator[str]:
     yield f"{row['cluster']}/{row['consumer_group']}"
     yield "-" if row["rate"] is None else f"{row['rate']:,.1f}"
     yield terminal.whole(row["unread"])

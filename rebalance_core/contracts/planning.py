@@ -1,6 +1,7 @@
 """The tables of plans: their inputs besides those of a simulation, and their outputs."""
 
 from collections.abc import Sequence
+from typing import Final, Literal, get_args
 
 from rebalance_core.contracts.propagation import HANDOVERS, HELD, HOLDERS
 from rebalance_core.contracts.table import QUEUE_KEY, Column, Table, columns
@@ -191,7 +192,7 @@ PLAN_OWNERSHIP = Table(
     key=(*VARIANT_KEY, *QUEUE_KEY),
 )
 
-EXPECTED_FIGURES = (
+ExpectedFigure = Literal[
     "no_owner_s",
     "orphaned",
     "peak_queues",
@@ -199,9 +200,11 @@ EXPECTED_FIGURES = (
     "read_again",
     "left_unread",
     "late_s",
-)
+]
+EXPECTED_FIGURES: tuple[ExpectedFigure, ...] = get_args(ExpectedFigure)
 """The figures that ``[[expect]]`` tables limit."""
-KEPT, BROKEN = "KEPT", "BROKEN"
+KEPT: Final = "KEPT"
+BROKEN: Final = "BROKEN"
 EXPECTATION_VERDICTS = (KEPT, BROKEN, UNKNOWN)
 
 EXPECTATIONS = Table(
@@ -278,8 +281,10 @@ PLAN_OUTPUT_TABLES = {
 }
 """What `plan` writes, besides `rejected`."""
 
-SIZE_BOUNDS = ("THREADS", "QUEUES", "ORDERED", "SPARE", "UNKNOWN")
-GIVEN, COMMITS = "GIVEN", "COMMITS"
+SizeBound = Literal["THREADS", "QUEUES", "ORDERED", "SPARE", "UNKNOWN"]
+SIZE_BOUNDS: tuple[SizeBound, ...] = get_args(SizeBound)
+GIVEN: Final = "GIVEN"
+COMMITS: Final = "COMMITS"
 
 SIZES = Table(
     "sizes",

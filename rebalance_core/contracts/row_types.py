@@ -50,6 +50,15 @@ MADE_LATER = {
     "coverage": ("cluster",),
     "findings": ("cluster", "fingerprint", "caused_by"),
     "group_verdicts": ("cluster",),
+    "expectations": (
+        "expectation",
+        "figure",
+        "percentile",
+        "at_most",
+        "value",
+        "verdict",
+        "reason",
+    ),
 }
 """Columns that are filled in last; rows also have a type before that."""
 PUT_TOGETHER = ("cluster_events", "consumer_groups")

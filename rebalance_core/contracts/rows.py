@@ -745,8 +745,8 @@ class PlanHoldersRow(TypedDict):
     to_ms: int | None
 
 
-class ExpectationsRow(TypedDict):
-    """A row of `expectations`."""
+class ExpectationsBegun(TypedDict):
+    """What is known of a row of `expectations`."""
 
     cluster: str
     consumer_group: str
@@ -754,6 +754,11 @@ class ExpectationsRow(TypedDict):
     strategy: str
     of_rocketmq: bool
     seed: int
+
+
+class ExpectationsRow(ExpectationsBegun):
+    """A row of `expectations`."""
+
     expectation: int
     figure: Literal[
         "no_owner_s",

@@ -1,17 +1,22 @@
 """Expectations: the maximum figures of groups under a change, used to gate the change."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rebalance_core.contracts.planning import BROKEN, EXPECTED_FIGURES, KEPT
+from rebalance_core.contracts.planning import BROKEN, EXPECTED_FIGURES, KEPT, ExpectedFigure
 from rebalance_core.model.errors import UsageError, did_you_mean
 from rebalance_core.model.verdicts import UNKNOWN
 from rebalance_core.planning import table_keys
 from rebalance_core.planning.table_keys import TableKey, key, keys_of, patterns, read_values
 from rebalance_core.planning.toml_lines import TomlLines
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import ExpectationsBegun, ExpectationsRow
 
 EXPECT = "expect"
 """The name of the tables in a scenario or search file."""
@@ -45,7 +50,7 @@ class Expectation:
     late_s: float | None = key(_most)
 
     @property
-    def limits(self) -> dict[str, float]:
+    def limits(self) -> dict[ExpectedFigure, float]:
         """The maximum for each figure that it limits."""
         values = {name: getattr(self, name) for name in EXPECTED_FIGURES}
         return {name: value for name, value in values.items() if value is not None}
@@ -138,9 +143,6 @@ def _unmatched(expectation: Expectation, groups: Sequence[tuple[str, str]]) -> I
             yield f'{expectation.place}: group = "{glob}" matches none of {len(named)} groups{hint}'
 
 
-Row = dict[str, Any]
-
-
 @dataclass(frozen=True, slots=True)
 class Computed:
     """The figures of a group under a variant.
@@ -173,12 +175,14 @@ def nearest_rank(values: Sequence[float], percentile: float) -> float:
     return float(sorted(values)[max(1, int(rank)) - 1])
 
 
-def judged(expectations: Iterable[Expectation], variant: Row, computed: Computed) -> Iterator[Row]:
+def judged(
+    expectations: Iterable[Expectation], variant: ExpectationsBegun, computed: Computed
+) -> Iterator[ExpectationsRow]:
     """Yield the rows of ``expectations`` for a group under a variant.
 
     Args:
         expectations: the expectations of the variant's file.
-        variant: cluster, consumer_group, scenario, strategy, of_rocketmq and seed.
+        variant: the variant's columns.
         computed: the group's figures.
     """
     for each in expectations:
@@ -186,19 +190,19 @@ def judged(expectations: Iterable[Expectation], variant: Row, computed: Computed
             continue
         for figure, at_most in each.limits.items():
             value = computed.at(figure, each.percentile)
-            verdict = UNKNOWN if value is None else KEPT if value <= at_most else BROKEN
-            yield variant | {
+            yield {
+                **variant,
                 "expectation": each.number,
                 "figure": figure,
                 "percentile": each.percentile,
                 "at_most": at_most,
                 "value": value,
-                "verdict": verdict,
+                "verdict": UNKNOWN if value is None else KEPT if value <= at_most else BROKEN,
                 "reason": computed.reason if value is None else None,
             }
 
 
-def sentence(row: Mapping[str, Any], place: str) -> str:
+def sentence(row: ExpectationsRow, place: str) -> str:
     """Return a row of ``expectations`` as a sentence.
 
     Args:

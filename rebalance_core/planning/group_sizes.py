@@ -2,14 +2,19 @@
 missing.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Literal
 
-from rebalance_core.contracts.planning import COMMITS, GIVEN, SIZE_BOUNDS
+from rebalance_core.contracts.planning import COMMITS, GIVEN, SIZE_BOUNDS, SizeBound
 from rebalance_core.planning.sizing import MS_PER_SECOND, Backlog, backlog
 from rebalance_core.protocol.shares import busiest_rate
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import SizesRow
 
 THREADS_BOUND, QUEUES_BOUND, ORDERED_BOUND, SPARE_BOUND, UNKNOWN_BOUND = SIZE_BOUNDS
 CONCURRENT_THREADS = 20
@@ -69,7 +74,7 @@ class Load:
     capacity: float | None = None
 
 
-def size_of(load: Load, demand: Demand) -> dict[str, Any]:
+def size_of(load: Load, demand: Demand) -> SizesRow:
     """Return the row of ``sizes`` for a group.
 
     The members divide each topic evenly, as AVG does. The busiest must carry its queues while a
@@ -83,7 +88,7 @@ def size_of(load: Load, demand: Demand) -> dict[str, Any]:
         demand: the requirements.
     """
     in_total = {topic: sum(brokers.values()) for topic, brokers in load.queues.items()}
-    row: dict[str, Any] = {
+    row: SizesRow = {
         "cluster": load.cluster,
         "consumer_group": load.consumer_group,
         "ordered": load.ordered,
@@ -96,19 +101,21 @@ def size_of(load: Load, demand: Demand) -> dict[str, Any]:
         "members": None,
         "queues": None,
         "catch_up_s": None,
+        "bound": UNKNOWN_BOUND,
+        "reason": "",
     }
     known = [rate for rate in load.rates.values() if rate is not None]
     if not in_total or not all(in_total.values()):
-        return row | _unknown("it reads no queue")
+        return {**row, "reason": "it reads no queue"}
     if len(known) < len(in_total):
-        return row | _unknown(
-            "the rate of a queue is unknown: two observations of its end are needed"
-        )
+        reason = "the rate of a queue is unknown: two observations of its end are needed"
+        return {**row, "reason": reason}
     row["rate"] = sum(known)
     row["capacity"], row["measured"] = _capacity(load, demand)
     if row["capacity"] is None:
-        return row | _unknown("the group kept up, so its limit is unknown: state the service time")
-    member: float = row["capacity"]
+        reason = "the group kept up, so its limit is unknown: state the service time"
+        return {**row, "reason": reason}
+    member = row["capacity"]
     thread = member / demand.threads
     come = {topic: (load.rates[topic] or 0.0) * demand.growth for topic in in_total}
     outage = sum(come.values()) * demand.outage_ms / MS_PER_SECOND
@@ -133,12 +140,13 @@ def size_of(load: Load, demand: Demand) -> dict[str, Any]:
             break
         bound = QUEUES_BOUND if bound == THREADS_BOUND else bound
     else:
-        return row | _unknown("no number of queues is enough because a message takes too long")
+        return {**row, "reason": "no number of queues is enough because a message takes too long"}
     if members == SPARE + 1 and bound == THREADS_BOUND:
         bound = SPARE_BOUND
     after = sum(sum(brokers.values()) for brokers in queues.values())
     caught = catch_up(load, demand, members, member)
-    return row | {
+    return {
+        **row,
         "members": members,
         "queues": after,
         "bound": bound,
@@ -165,14 +173,10 @@ def catch_up(load: Load, demand: Demand, members: int, capacity: float) -> Backl
     return backlog(rate / members, demand.outage_ms, capacity)
 
 
-def _capacity(load: Load, demand: Demand) -> tuple[float | None, str | None]:
+def _capacity(load: Load, demand: Demand) -> tuple[float | None, Literal["GIVEN", "COMMITS", None]]:
     if demand.service_ms is not None:
         return demand.threads * MS_PER_SECOND / demand.service_ms, GIVEN
     return (None, None) if load.capacity is None else (load.capacity, COMMITS)
-
-
-def _unknown(reason: str) -> dict[str, Any]:
-    return {"bound": UNKNOWN_BOUND, "reason": reason}
 
 
 Queues = Mapping[str, Mapping[str, int]]
@@ -217,7 +221,7 @@ def _fewest_members(queues: Queues, needed: Mapping[str, float], member: float) 
     return None
 
 
-def _reason(bound: str, now: int, after: int, members: int, capacity: float) -> str:
+def _reason(bound: SizeBound, now: int, after: int, members: int, capacity: float) -> str:
     each = f"{members} members with {capacity:,.10g} messages per second each"
     return {
         THREADS_BOUND: f"{each} carry the load with one member or broker missing",

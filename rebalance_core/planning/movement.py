@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 
 from rebalance_core.model.clients import member_profile
 from rebalance_core.model.errors import UsageError
@@ -238,13 +238,25 @@ def _caveat(epoch: Epoch, topics: Iterable[str], owners: Owners) -> str | None:
 
 EVEN_ENOUGH = 0.05  # a mean peak ratio this much above the lowest counts as equal; our choice
 
-MovementFigures = Mapping[str, Any]
-"""``strategy``, ``of_rocketmq``, ``moved`` (None: members share all queues), ``orphaned``, ``idle``
-and ``frozen`` (groups); ``mean_peak_ratio`` (None: no member or no queue); ``shared`` (groups pop).
-"""
+
+class MovementFigures(TypedDict):
+    """The figures of a strategy over all groups.
+
+    ``moved`` is None where members share all queues, ``mean_peak_ratio`` without a member or queue;
+    ``frozen`` counts groups; ``shared``: groups pop.
+    """
+
+    strategy: str
+    of_rocketmq: bool
+    moved: int | None
+    orphaned: int
+    idle: int
+    frozen: int
+    mean_peak_ratio: float | None
+    shared: NotRequired[bool]
 
 
-_LEAST = (
+_LEAST: tuple[tuple[Literal["frozen", "orphaned", "idle"], str], ...] = (
     ("frozen", "{:,} groups frozen"),
     ("orphaned", "{:,} queues without an owner"),
     ("idle", "{:,} members without a queue"),
@@ -279,12 +291,17 @@ def best_of(rows: Sequence[MovementFigures]) -> Best | None:
         return None
     reasons: list[str] = []
 
-    def keep(good: list[MovementFigures], name: str, words: str, form: str = "{:,}") -> None:
+    def keep(
+        good: list[MovementFigures],
+        name: Literal["frozen", "orphaned", "idle", "mean_peak_ratio", "moved"],
+        words: str,
+        form: str = "{:,}",
+    ) -> None:
         nonlocal left
         worse = [row for row in left if row not in good]
         left = good
         if worse:
-            nearest = min(worse, key=lambda row: row[name])
+            nearest = min(worse, key=lambda row: row[name] or 0)
             value = form.format(nearest[name])
             reasons.append(f"{words} ({nearest['strategy']}: {value})")
 
@@ -298,7 +315,7 @@ def best_of(rows: Sequence[MovementFigures]) -> Best | None:
         ratio = even[0]["mean_peak_ratio"] or 0
         words = f"as even as any other, with a mean peak ratio of {ratio:.2f}"
         keep(even, "mean_peak_ratio", words, "{:.2f}")
-    least = min(row["moved"] for row in left)
+    least = min(row["moved"] or 0 for row in left)
     fewest = [row for row in left if row["moved"] == least]
     keep(fewest, "moved", f"moves the fewest of these, {least:,} queues")
     if not reasons:
@@ -316,21 +333,21 @@ def possible(rows: Sequence[MovementFigures], best: Best) -> str | None:
     A strategy counts only if it is at least as even and leaves at most as many queues ownerless.
     """
     chosen = next(row for row in rows if row["strategy"] == best.strategy)
+    moved = chosen["moved"] or 0
     peak = (chosen["mean_peak_ratio"] or 0) + EVEN_ENOUGH
     better = [
         row
         for row in rows
         if not row["of_rocketmq"]
         and _divides(row)
-        and row["moved"] < chosen["moved"]
+        and (row["moved"] or 0) < moved
         and row["orphaned"] <= chosen["orphaned"]
         and (row["mean_peak_ratio"] or 0) <= peak
     ]
     if not better:
         return None
-    least = min(better, key=lambda row: row["moved"])
-    spared = chosen["moved"] - least["moved"]
+    least = min(better, key=lambda row: row["moved"] or 0)
+    moves = least["moved"] or 0
     return (
-        f"{least['strategy']}, which RocketMQ lacks, would move {least['moved']:,}: "
-        f"{spared:,} fewer"
+        f"{least['strategy']}, which RocketMQ lacks, would move {moves:,}: {moved - moves:,} fewer"
     )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from rebalance_core.contracts.planning import EXPECTATIONS, VARIANT_KEY
+from rebalance_core.contracts.planning import EXPECTATIONS
 from rebalance_core.planning.expectations import (
     Computed,
     Expectation,
-    Row,
     judged,
     refuse_unjudged,
 )
@@ -25,6 +25,9 @@ from rebalance_core.planning.sweep.transitions import (
 )
 from rebalance_core.planning.variants import Variants, scenarios_of
 
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import ExpectationsBegun, ExpectationsRow
+
 _OF_SUMMARY = {
     "orphaned": "orphaned_after",
     "peak_queues": "peak_queues_after",
@@ -37,7 +40,6 @@ _OF_SUMMARY = {
 _TIMED = {NO_OWNER: NO_OWNER, READ_AGAIN: READ_AGAIN_BY_SEED, LATE: LATE}
 """The figures that differ between futures, with their columns in the pass `TRANSITIONS`."""
 _RATES, _COMMITS = "queue_offsets", "committed_offsets"
-_OF_VARIANT = (*VARIANT_KEY, "of_rocketmq")
 
 Group = tuple[str, str]
 
@@ -103,7 +105,7 @@ def refuse_unjudged_plan(
 
 def judged_rows(
     expectations: Collection[Expectation], summary: pa.Table, timed: pa.Table | None
-) -> Iterator[Row]:
+) -> Iterator[ExpectationsRow]:
     """Yield the rows of ``expectations`` of the given groups under one variant.
 
     Args:
@@ -132,10 +134,20 @@ def judged_rows(
             means[LATE] = sum(values[LATE]) / len(values[LATE])
         unknown = "the rate of a queue is unknown" if settles else "the group was not simulated"
         computed = Computed(means, values, row["caveat"] or unknown)
-        yield from judged(expectations, {name: row[name] for name in _OF_VARIANT}, computed)
+        variant: ExpectationsBegun = {
+            "cluster": row["cluster"],
+            "consumer_group": row["consumer_group"],
+            "scenario": row["scenario"],
+            "strategy": row["strategy"],
+            "of_rocketmq": row["of_rocketmq"],
+            "seed": row["seed"],
+        }
+        yield from judged(expectations, variant, computed)
 
 
-def expectation_rows(variants: Variants, groups: Sequence[Group], rows: Sequence[Row]) -> pa.Table:
+def expectation_rows(
+    variants: Variants, groups: Sequence[Group], rows: Sequence[ExpectationsRow]
+) -> pa.Table:
     """Return the table ``expectations``, including expectations that could not be evaluated.
 
     Args:
@@ -143,7 +155,10 @@ def expectation_rows(variants: Variants, groups: Sequence[Group], rows: Sequence
         groups: From `groups_expected_of`.
         rows: The `judged_rows` of all groups and variants.
     """
-    there = {tuple(row[name] for name in VARIANT_KEY) for row in rows}
+    there = {
+        (row["cluster"], row["consumer_group"], row["scenario"], row["strategy"], row["seed"])
+        for row in rows
+    }
     nothing = Computed({}, {}, "the group has no epoch")
     lacking = [
         row

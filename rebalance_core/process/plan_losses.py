@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,6 +12,9 @@ from rebalance_core.contracts.planning import LOSSES, VARIANT_KEY
 from rebalance_core.engine.table_writer import ReadWritten
 from rebalance_core.planning.variants import RECORDED, Variants, scenarios_of
 from rebalance_core.report.loss_table import LossRow
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import LossesRow
 
 _OF_VARIANT = (*VARIANT_KEY, "of_rocketmq")
 _FIGURES = {
@@ -26,7 +29,6 @@ _FIGURES = {
     "orphaned_before": "orphaned_before",
 }
 """The columns of ``losses``, with the ``plan_summary`` column of each."""
-_WORST_FIRST = ("left_unread", "no_owner_s", "peak_queues", "moved")
 
 
 def loss_rows(variants: Variants, summary: pa.Table) -> pa.Table:
@@ -46,29 +48,36 @@ def loss_rows(variants: Variants, summary: pa.Table) -> pa.Table:
         return schema.empty_table()
     columns = [*_OF_VARIANT, *_FIGURES.values()]
     wanted = pc.is_in(summary["scenario"], value_set=pa.array(list(lost), pa.string()))
-    rows = [
+    found = [
         {name: row[name] for name in _OF_VARIANT}
         | {"each": lost[row["scenario"]].each, "object": lost[row["scenario"]].name}
         | {name: row[column] for name, column in _FIGURES.items()}
         for row in summary.filter(wanted).select(columns).to_pylist()
         if lost[row["scenario"]].cluster == row["cluster"]
     ]
+    rows = cast("list[LossesRow]", found)
     rows.sort(key=lambda row: (*suffering(row), row["scenario"]))
     ranks: dict[tuple[object, ...], int] = {}
     for row in rows:
-        of = tuple(row[name] for name in ("cluster", "consumer_group", "strategy", "seed"))
+        of = row["cluster"], row["consumer_group"], row["strategy"], row["seed"]
         row["rank"] = ranks[of] = ranks.get(of, 0) + 1
     key = [(name, "ascending") for name in LOSSES.key]
     return pa.Table.from_pylist(rows, schema).sort_by(key)
 
 
-def suffering(row: Mapping[str, Any]) -> tuple[float, ...]:
+def suffering(row: LossesRow) -> tuple[float, ...]:
     """Return the sort key that puts the worst rows of ``losses`` first.
 
     Queues that had no owner before, such as those of a group without members, do not count.
     """
     lose_owner = max(0, row["orphaned"] - row["orphaned_before"])
-    return (-lose_owner, *(-(row[name] or 0) for name in _WORST_FIRST))
+    return (
+        -lose_owner,
+        -(row["left_unread"] or 0),
+        -(row["no_owner_s"] or 0),
+        -(row["peak_queues"] or 0),
+        -(row["moved"] or 0),
+    )
 
 
 def worst_losses(read: ReadWritten) -> tuple[LossRow, ...]:
@@ -86,15 +95,15 @@ def worst_losses(read: ReadWritten) -> tuple[LossRow, ...]:
     return tuple(map(_shown, worst_of_groups(recorded)))
 
 
-def worst_of_groups(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def worst_of_groups(rows: Iterable[LossesRow]) -> list[LossesRow]:
     """Return the worst row of each group and strategy, worst first."""
-    worst: dict[tuple[object, ...], Mapping[str, Any]] = {}
+    worst: dict[tuple[object, ...], LossesRow] = {}
     for row in sorted(rows, key=lambda row: (*suffering(row), row["cluster"], row["object"])):
         worst.setdefault((row["cluster"], row["consumer_group"], row["strategy"]), row)
     return list(worst.values())
 
 
-def _shown(row: Mapping[str, Any]) -> LossRow:
+def _shown(row: LossesRow) -> LossRow:
     return LossRow(
         cluster=row["cluster"],
         consumer_group=row["consumer_group"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -20,7 +21,6 @@ from rebalance_core.engine.ledger_pass import (
 )
 from rebalance_core.engine.options import like_pattern
 from rebalance_core.kernels.engine_options import EngineOptions
-from rebalance_core.planning.expectations import Row
 from rebalance_core.planning.hypothetical_groups import OWNERSHIP, STEPS
 from rebalance_core.planning.sweep.left_unread import WaitingMessages, lost_queues
 from rebalance_core.planning.sweep.member_settings import Group, popped_groups
@@ -53,6 +53,9 @@ from rebalance_core.process.plan_summary import (
     peak_rates,
     plan_summary,
 )
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import ExpectationsRow
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +202,7 @@ class PlanFacts:
 
     def __init__(self) -> None:
         self.sound = SoundSteps()
-        self.expected: list[Row] = []
+        self.expected: list[ExpectationsRow] = []
         """Rows of ``expectations``."""
         self.warnings: set[str] = set()
         """Warnings about edits to groups that could not be applied."""
@@ -301,7 +304,9 @@ class PlanPass:
                 tell()
             done += len(grouped)
 
-    def _judged(self, history: int, summary: pa.Table, timed: pa.Table | None) -> Iterator[Row]:
+    def _judged(
+        self, history: int, summary: pa.Table, timed: pa.Table | None
+    ) -> Iterator[ExpectationsRow]:
         """Yield the results of a history's expectations for the given groups."""
         scenario = self.variants.histories[history].scenario
         if scenario is not None and scenario.expectations:

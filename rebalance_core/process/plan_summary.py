@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -28,10 +28,11 @@ from rebalance_core.planning.sweep.plan_options import (
     SUMS,
     UNEVEN_CAVEAT,
     VARIANT,
-    with_ratio,
+    ScenarioRow,
 )
 from rebalance_core.planning.sweep.proxy_restarts import PROXY_FIGURES
 from rebalance_core.planning.sweep.transitions import FIGURES, READ_AGAIN, SLOWEST
+from rebalance_core.planning.sweep.transitions import SUMS as TIMED_SUMS
 from rebalance_core.planning.variants import Variants, is_popped
 
 
@@ -222,7 +223,7 @@ def distinct(
 _KEYS = (*VARIANT, "of_rocketmq")
 
 
-def scenario_rows(summary: pa.Table) -> list[Row]:
+def scenario_rows(summary: pa.Table) -> list[ScenarioRow]:
     """Return a row for each scenario and strategy over all groups and seeds, as plain values.
 
     Args:
@@ -230,12 +231,47 @@ def scenario_rows(summary: pa.Table) -> list[Row]:
     """
     seeds = distinct(summary, _KEYS, ["seed"])
     peaks = _peaks(summary)
-    rows = []
+    rows: list[ScenarioRow] = []
     for total in totals(summary, _KEYS, SUMS):
         key = tuple(total[name] for name in _KEYS)
         row = {name: value for name, value in total.items() if name != "rows"}
-        rows.append(with_ratio(row | peaks[key] | {"seeds": seeds[key]}))
+        whole = _with_ratio(row | peaks[key] | {"seeds": seeds[key]})
+        rows.append(cast("ScenarioRow", whole))
     return rows
+
+
+_OF_OWNED = (
+    "moved",
+    "minimum_moves",
+    "amplification",
+    "mean_peak_ratio_before",
+    "mean_peak_ratio",
+    "worst_peak_ratio",
+    "skipped_messages",
+    "peak_messages_per_second",
+    *TIMED_SUMS,
+    SLOWEST,
+)
+"""Figures that are meaningless for a strategy under which groups pop, because they describe groups
+that cannot pop.
+"""
+
+
+def _with_ratio(row: Row) -> Row:
+    """Return the row with its amplification in place of the numerator, ``moved_sound``.
+
+    With ``shared``, the strategy is one under which groups pop, and `_OF_OWNED` are None.
+    """
+    minimum, moved = row["minimum_moves"], row["moved_sound"]
+    rest = {name: value for name, value in row.items() if name != "moved_sound"}
+    shared = is_popped(row["strategy"])
+    figures = rest | {
+        "amplification": moved / minimum if minimum else None,
+        "idle": row["idle_after"],
+        "orphaned": row["orphaned_after"],
+        "shared": shared,
+    }
+    return figures | dict.fromkeys(_OF_OWNED) if shared else figures
 
 
 def _peaks(summary: pa.Table) -> dict[tuple[str, str, bool], Row]:

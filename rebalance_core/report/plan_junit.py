@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from rebalance_core.contracts.planning import BROKEN, KEPT
 from rebalance_core.report.junit import ERROR, FAILURE, TestCase, Trouble, junit_xml
 from rebalance_core.report.visible import visible
 
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import ExpectationsRow
+
 NAME = "rebalance plan"
 """The name of the root element, which identifies such a file."""
 
 
-def render_expectations(rows: Iterable[tuple[Mapping[str, Any], str]], finished_ms: int) -> str:
+def render_expectations(rows: Iterable[tuple[ExpectationsRow, str]], finished_ms: int) -> str:
     """Return the XML, with a suite per variant; an unknown figure is an error.
 
     Args:

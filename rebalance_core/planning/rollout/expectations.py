@@ -1,17 +1,23 @@
 """The expectations of a search, judged by the figures of the plan that it recommends."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from rebalance_core.contracts.planning import EXPECTATIONS
 from rebalance_core.model.times import SECOND_MS
-from rebalance_core.planning.expectations import Computed, Row, judged, refuse_unjudged
+from rebalance_core.planning.expectations import Computed, judged, refuse_unjudged
 from rebalance_core.planning.rollout.choice import Searched
 from rebalance_core.planning.rollout.futures import DeployedGroup, Figures
 from rebalance_core.planning.rollout.search import NAME, Search
 from rebalance_core.planning.variants import RECORDED
 from rebalance_core.timing.message_facts import MILLI
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import ExpectationsBegun, ExpectationsRow
 
 _MISSING = dict.fromkeys(
     ("orphaned", "peak_queues", "left_unread", "late_s"), "a search does not count this figure"
@@ -29,10 +35,10 @@ def refuse_unjudged_search(search: Search, groups: Sequence[DeployedGroup]) -> N
 
 def expectations_of(searched: Searched) -> pa.Table:
     """Return the table ``expectations`` for the recommended plan."""
-    rows: list[Row] = []
+    rows: list[ExpectationsRow] = []
     for group, figures in zip(searched.rollouts.groups, searched.figures, strict=True):
         cluster, name = group.name
-        variant = {
+        variant: ExpectationsBegun = {
             "cluster": cluster,
             "consumer_group": name,
             "scenario": NAME,

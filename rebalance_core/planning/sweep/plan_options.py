@@ -2,9 +2,11 @@
 meaningful.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rebalance_core.checks.digest import TableWritten
 from rebalance_core.checks.expected_values import MAX_QUEUE_NUMS
@@ -12,11 +14,15 @@ from rebalance_core.checks.row_counts import RowCounts
 from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.model.errors import InputRefused
-from rebalance_core.planning.sweep.transitions import CLOCK, FUTURES, MOST, SLOWEST
+from rebalance_core.planning.movement import MovementFigures
+from rebalance_core.planning.sweep.transitions import CLOCK, FUTURES, MOST
 from rebalance_core.planning.sweep.transitions import SUMS as TIMED_SUMS
-from rebalance_core.planning.variants import Variants, is_popped
+from rebalance_core.planning.variants import Variants
 from rebalance_core.timing.fit import Fit
 from rebalance_core.timing.options import ClockOptions
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import ExpectationsRow, LossesRow, PlanLeagueRow
 
 
 @dataclass(frozen=True)
@@ -94,17 +100,57 @@ class PlanResult:
     tables: Mapping[str, TableWritten]
     inputs: Mapping[str, RowCounts]
     rejected: Mapping[str, int]
-    scenarios: list[dict[str, Any]]
-    league: list[dict[str, Any]]
+    scenarios: list[ScenarioRow]
+    league: list[PlanLeagueRow]
     warnings: tuple[str, ...]
-    expectations: list[dict[str, Any]]
-    losses: list[dict[str, Any]]
+    expectations: list[ExpectationsRow]
+    losses: list[LossesRow]
     variants: Variants
 
 
-# A row of the summary that a plan prints: a scenario under a strategy, all groups and seeds.
-# ``left_out`` counts the groups (per seed) that ``minimum_moves``, ``amplification`` and the peak
-# ratios leave out; the latter also leave out groups with unowned queues.
+class ScenarioRow(MovementFigures):
+    """A row of the summary that a plan prints: a scenario under a strategy, all groups and seeds.
+
+    ``left_out`` counts the groups (per seed) that ``minimum_moves``, ``amplification`` and the peak
+    ratios leave out; the latter also leave out groups with unowned queues.
+    """
+
+    scenario: str
+    seeds: int
+    groups: int
+    timed: int
+    left_out: int
+    caveats: list[str]
+    cannot_pop: int
+    rebalances: int
+    minimum_moves: int | None
+    amplification: float | None
+    idle_before: int
+    idle_after: int
+    orphaned_before: int
+    orphaned_after: int
+    skipped_messages: int | None
+    left_unread: int | None
+    pop_queues_after: int
+    unreached: int | None
+    proxy_clients: int | None
+    orphan_queue_seconds: float | None
+    double_queue_seconds: float | None
+    read_again: float | None
+    min_clients_per_queue: int | None
+    max_clients_per_queue: int | None
+    min_redelivery_s: float | None
+    max_redelivery_s: float | None
+    proxy_wait_s: float | None
+    proxy_repeat_s: float | None
+    convergence_ms_p99: int | None
+    start_up_ms_p50: int | None
+    start_up_brokers: int | None
+    mean_peak_ratio_before: float | None
+    worst_peak_ratio: float | None
+    peak_messages_per_second: float | None
+
+
 VARIANT = ("scenario", "strategy")
 SUMS = (
     "rebalances",
@@ -131,29 +177,6 @@ EXTREMES = {
     **dict.fromkeys(MOST, "max"),
 }
 """Columns of ``plan_summary`` with the smallest or largest value."""
-OF_OWNED = ("moved", "minimum_moves", "amplification", "mean_peak_ratio_before", "mean_peak_ratio",
-            "worst_peak_ratio", "skipped_messages",
-            "peak_messages_per_second", *TIMED_SUMS, SLOWEST)  # fmt: skip
-"""Figures that are meaningless for a strategy under which groups pop, because they describe groups
-that cannot pop.
-"""
-
-
-def with_ratio(row: dict[str, Any]) -> dict[str, Any]:
-    """Return the row with its amplification in place of the numerator, ``moved_sound``.
-
-    With ``shared``, the strategy is one under which groups pop, and `OF_OWNED` are None.
-    """
-    minimum, moved = row["minimum_moves"], row["moved_sound"]
-    rest = {name: value for name, value in row.items() if name != "moved_sound"}
-    shared = is_popped(row["strategy"])
-    figures = rest | {
-        "amplification": moved / minimum if minimum else None,
-        "idle": row["idle_after"],
-        "orphaned": row["orphaned_after"],
-        "shared": shared,
-    }
-    return figures | dict.fromkeys(OF_OWNED) if shared else figures
 
 
 FROZEN_CAVEAT = "frozen: members keep their queues"

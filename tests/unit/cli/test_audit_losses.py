@@ -114,7 +114,7 @@ def test_what_is_no_plan_or_was_changed_is_refused(
 
 
 def test_of_equal_losses_the_first_object_is_named() -> None:
-    row: dict[str, Any] = {
+    row: Any = {
         "cluster": "c",
         "consumer_group": "g",
         "strategy": "recorded",

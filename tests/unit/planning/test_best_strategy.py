@@ -7,7 +7,7 @@ from typing import Any
 from rebalance_core.planning.movement import best_of, possible
 
 
-def row(strategy: str, **figures: Any) -> dict[str, Any]:
+def row(strategy: str, **figures: Any) -> Any:
     of_rocketmq = not strategy.startswith("STICKY")
     none = {"moved": 5, "orphaned": 0, "idle": 0, "frozen": 0, "mean_peak_ratio": 1.0}
     return {"strategy": strategy, "of_rocketmq": of_rocketmq} | none | figures

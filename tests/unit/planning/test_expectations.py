@@ -1,7 +1,10 @@
 """Files' expectations: what is read, what is refused, and how figures are judged."""
 
+from operator import itemgetter
+
 import pytest
 
+from rebalance_core.contracts.rows import ExpectationsBegun
 from rebalance_core.model.errors import UsageError
 from rebalance_core.planning.expectations import (
     Computed,
@@ -17,7 +20,7 @@ from rebalance_core.planning.toml_lines import TomlLines
 
 SCENARIO = 'name = "s"\ndescription = "d"\n'
 GROUPS = [("c", "orders"), ("c", "invoices"), ("d", "orders")]
-VARIANT = {
+VARIANT: ExpectationsBegun = {
     "cluster": "c",
     "consumer_group": "orders",
     "scenario": "s",
@@ -91,8 +94,8 @@ def test_a_limit_is_the_most_of_the_mean_or_of_a_share_of_the_futures() -> None:
     )
     computed = Computed({"no_owner_s": 2.5, "moved": 5}, {"no_owner_s": [1, 3, 2, 4]}, "no rate")
     rows = list(judged(expectations, VARIANT, computed))
-    shown = ("expectation", "figure", "value", "verdict", "reason")
-    assert [tuple(row[name] for name in shown) for row in rows] == [
+    shown = itemgetter("expectation", "figure", "value", "verdict", "reason")
+    assert [shown(row) for row in rows] == [
         (1, "no_owner_s", 2.5, "KEPT", None),
         (1, "moved", 5, "BROKEN", None),
         (2, "no_owner_s", 3.0, "BROKEN", None),

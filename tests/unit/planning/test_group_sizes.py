@@ -65,8 +65,9 @@ def test_it_is_the_fewest_with_any_one_missing() -> None:
     for rate, first, second in product((90, 700, 1_900, 3_300), (1, 3, 8), (2, 5)):
         queues = {"T": {"a": first, "b": first}, "U": {"a": second, "b": second}}
         row = size_of(load(rate, queues), STEADY)
-        factor = row["queues"] // (2 * (first + second))
+        assert row["queues"] is not None
         assert row["members"] is not None
+        factor = row["queues"] // (2 * (first + second))
         most = 2 * max(first, second)
         assert fits(row["members"], factor, rate, first, second)
         assert not any(fits(fewer, factor, rate, first, second) for fewer in range(row["members"]))

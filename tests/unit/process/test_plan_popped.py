@@ -32,7 +32,8 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Row]]:
     inputs = read_input_tables(str(DATA / "join-leave" / "tables"))
     result = run_plan(inputs, variants, output)
     names = ("plan_steps", "plan_summary", "plan_league")
-    return {name: rows_of(output, name) for name in names} | {"scenarios": result.scenarios}
+    tables: dict[str, Any] = {name: rows_of(output, name) for name in names}
+    return tables | {"scenarios": result.scenarios}
 
 
 def test_every_step_is_shared_and_shows_nothing_of_owned_queues(plan: dict[str, list[Row]]) -> None:
@@ -65,7 +66,7 @@ def test_summary_and_league_tell_what_is_shared(plan: dict[str, list[Row]]) -> N
 
 
 def test_a_shared_variant_is_never_the_best(plan: dict[str, list[Row]]) -> None:
-    rows = [row for row in plan["scenarios"] if row["scenario"] == "baseline"]
+    rows: list[Any] = [row for row in plan["scenarios"] if row["scenario"] == "baseline"]
     best = best_of(rows)
     assert best is not None
     assert best.strategy == "AVG"
