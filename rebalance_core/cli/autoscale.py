@@ -238,7 +238,7 @@ def _manifests(
             assumed = _assumptions(options, policy, row, group)
             topics = {e.topic for e in group.group.history.events if e.read_queue_nums} - {None}
             named = _subscribed(group) & topics or topics
-            documents.append(manifest(policy, row, map(str, named), assumed))
+            documents.append(manifest(policy, row["consumer_group"], map(str, named), assumed))
     return "---\n".join(documents)
 
 

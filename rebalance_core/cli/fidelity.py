@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from os.path import realpath
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -37,6 +37,7 @@ from rebalance_core.timing.options import ClockOptions
 
 if TYPE_CHECKING:
     from rebalance_core.cli.run.output_folder import OutputFolder
+    from rebalance_core.contracts.rows import LatenciesRow, QueueMovesRow
 
 (PICTURE,) = BESIDE_TABLES["fidelity"]
 Row = Mapping[str, Any]
@@ -113,10 +114,8 @@ def _refuse_own_fit(fit: Sequence[str], folder: OutputFolder, named: str) -> Non
 
 def _logs(backend: Backend, folder: OutputFolder, named: str) -> Logs:
     try:
-        latencies, moves = (
-            cast("list[Any]", observed_rows(backend, folder, table))
-            for table in (LATENCIES.name, QUEUE_MOVES.name)
-        )
+        latencies: list[LatenciesRow] = observed_rows(backend, folder, LATENCIES.name)
+        moves: list[QueueMovesRow] = observed_rows(backend, folder, QUEUE_MOVES.name)
     except OSError as error:
         raise refusal(error, f"{named} cannot be read", InputRefused) from error
     except (pa.ArrowException, ValueError) as error:

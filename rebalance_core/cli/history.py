@@ -54,7 +54,7 @@ from rebalance_core.storage.run_folder import (
 from rebalance_core.storage.store_answers import reason_of, refusal, store_failed
 
 if TYPE_CHECKING:
-    from rebalance_core.contracts.rows import NightsRow, RowsByTable
+    from rebalance_core.contracts.rows import NightsRow, OpenFindingsRow, RowsByTable
     from rebalance_core.contracts.run_record import StoredRun
 
 PAGE, METRICS = "history.html", "metrics.prom"
@@ -293,7 +293,7 @@ def _render(facts: Mapping[str, Any]) -> str:
     return terminal.joined(lines)
 
 
-def _standing(row: Mapping[str, Any]) -> str:
+def _standing(row: "OpenFindingsRow") -> str:
     owner = f" ({row['owner']})" if row["owner"] else ""
     about = f"{row['rule_id']} {subject_of(row)}"
     return f"{row['state']}, {_nights(row['nights_seen'])}: {about}{owner}: {row['summary']}"

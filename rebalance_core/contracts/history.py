@@ -1,10 +1,14 @@
 """The tables of `history`: nightly audits, combined."""
 
-from collections.abc import Mapping
-from typing import Any, Final, Literal
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal
 
 from rebalance_core.contracts.table import Table, columns
 from rebalance_core.model.verdicts import RUN_VERDICTS, SEVERITIES, VERDICTS
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import OpenFindingsRow
 
 NEW: Final = "NEW"
 OPEN: Final = "OPEN"
@@ -125,12 +129,12 @@ OPEN_FINDINGS = Table(
 )
 
 
-def subject_of(row: Mapping[str, Any]) -> str:
+def subject_of(row: OpenFindingsRow) -> str:
     """Return what a row of ``open_findings`` is about: the first of its group, broker and topic, or
     the cluster.
     """
-    names = ("consumer_group", "broker_name", "topic", "cluster")
-    return next(str(row[name]) for name in names if row[name] is not None)
+    names = row["consumer_group"], row["broker_name"], row["topic"]
+    return next((name for name in names if name is not None), row["cluster"])
 
 
 FLAPS = Table(

@@ -2,17 +2,22 @@
 state.
 """
 
+from __future__ import annotations
+
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rebalance_core.ingest.collection import PROXIES
 from rebalance_core.ingest.parse.java_text import MS_MAX
 from rebalance_core.ingest.parse.wire_versions import plain_version
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.times import utc
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import EvidenceFilesRow, EvidenceRow
 
 STRATEGY, VERSION, SUBSCRIPTIONS = "strategy", "version", "subscriptions"
 KINDS = ("allocated", "broker_allocated", "client", "client_subscription", "member")
@@ -42,7 +47,7 @@ class ShownEarlier:
 
 
 def earlier_until(
-    own: Collection[str], files: Iterable[Mapping[str, Any]], before: Iterable[Mapping[str, Any]]
+    own: Collection[str], files: Iterable[EvidenceFilesRow], before: Iterable[EvidenceFilesRow]
 ) -> dict[str, int]:
     """Return the time up to which an earlier night had read each file, in epoch milliseconds, by
     the file's current name.
@@ -61,7 +66,7 @@ def earlier_until(
     return until
 
 
-def _logs(files: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _logs(files: Iterable[EvidenceFilesRow]) -> Iterator[tuple[str, dict[str, Any]]]:
     for row in files:
         fields = json.loads(row["fields"])
         if fields.get("head_bytes"):
@@ -69,22 +74,23 @@ def _logs(files: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, dict[str, A
 
 
 def shown_earlier(
-    rows: Iterable[Mapping[str, Any]], clients: Collection[str], until: Mapping[str, int]
+    rows: Iterable[EvidenceRow], clients: Collection[str], until: Mapping[str, int]
 ) -> list[ShownEarlier]:
     """Return the facts about these clients whose last statement an earlier night read.
 
     Args:
-        rows: rows of `evidence` about a group, in any order; kinds other than `KINDS` are ignored.
+        rows: rows of `evidence` about a group, in any order; other kinds than `KINDS` and undated
+            rows are ignored.
         clients: client ids.
         until: the result of `earlier_until`.
     """
     last: dict[tuple[str, str], ShownEarlier] = {}
     topics: dict[tuple[str, int], set[str]] = {}
     for row in rows:
+        at_ms, file = row["at_ms"], _LINE.sub("", row["source"])
         for client_id, fact, value in _stated(row):
-            if client_id not in clients:
+            if client_id not in clients or at_ms is None:
                 continue
-            at_ms, file = row["at_ms"], _LINE.sub("", row["source"])
             if fact == SUBSCRIPTIONS:
                 listed = topics.setdefault((client_id, at_ms), set())
                 listed.add(value)
@@ -114,7 +120,7 @@ def earlier_texts(found: Iterable[ShownEarlier], night_ms: int) -> list[str]:
     return texts
 
 
-def _stated(row: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+def _stated(row: EvidenceRow) -> Iterator[tuple[str, str, str]]:
     """Yield (client id, fact, value) of a statement."""
     kind = row["kind"]
     if kind not in KINDS:

@@ -8,10 +8,10 @@ the norm unnoticed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from rebalance_core.contracts.observed import (
 )
 from rebalance_core.timing.delay import Delay
 from rebalance_core.timing.draws import DRAW_BITS
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import LatenciesRow
 
 FEWEST: Final = 20
 """The minimum number of samples for a kind's own quantiles to be used."""
@@ -107,7 +110,7 @@ class Fit:
         return self.of_kind(kind).delay
 
 
-def fit_of(nights: Sequence[Iterable[Mapping[str, Any]]]) -> Fit:
+def fit_of(nights: Sequence[Iterable[LatenciesRow]]) -> Fit:
     """Fit delays to rows of ``latencies``.
 
     Args:

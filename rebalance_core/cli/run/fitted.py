@@ -10,12 +10,14 @@ import pyarrow as pa
 from rebalance_core.cli.run.in_process import Backend
 from rebalance_core.cli.run.night_folders import AUDIT_FOLDER, NIGHT_RECORD
 from rebalance_core.contracts.observed import LATENCIES
+from rebalance_core.contracts.table import RowT, rows_of_arrow
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.storage.run_folder import refuse_changed
 from rebalance_core.storage.store_answers import refusal
 
 if TYPE_CHECKING:
     from rebalance_core.cli.run.output_folder import OutputFolder
+    from rebalance_core.contracts.rows import LatenciesRow
     from rebalance_core.timing.fit import Fit
 
 INGESTED = "ingested"
@@ -37,7 +39,7 @@ def read_fit(backend: Backend, locations: Sequence[str]) -> Fit | None:
     return fit_of([latency_rows(backend, location) for location in locations])
 
 
-def latency_rows(backend: Backend, location: str) -> list[dict[str, Any]]:
+def latency_rows(backend: Backend, location: str) -> list[LatenciesRow]:
     """Return the kinds and milliseconds of the ``latencies`` of a run."""
     option = f"--fit {location}"
     try:
@@ -75,10 +77,10 @@ def ingested_folder(folder: OutputFolder, option: str, tables: Sequence[str]) ->
 
 def observed_rows(
     backend: Backend, folder: OutputFolder, table: str, columns: Sequence[str] | None = None
-) -> list[dict[str, Any]]:
+) -> list[RowT]:
     """Return the rows of a table that a run wrote, with all columns unless some are named."""
     read = backend.runtime.reader(backend.location(folder.url))
-    return list(read(table, None, columns).to_pylist())
+    return rows_of_arrow(read(table, None, columns))
 
 
 def fit_lines(fit: Sequence[Mapping[str, Any]]) -> Iterator[str]:

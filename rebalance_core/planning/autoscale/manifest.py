@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable, Iterator
 
 from rebalance_core.planning.autoscale.policy import FIXED, KEDA, Direction, Policy
-from rebalance_core.planning.autoscale.summary import Row
 
 LAG_QUERY = "sum(rocketmq_consumer_lag_messages{{consumer_group={group}}})"
 RATE_QUERY = "sum(rate(rocketmq_messages_in_total{{topic=~{topics}}}[{window}s]))"
@@ -24,16 +23,15 @@ def name_of(group: str) -> str:
     return _NOT_NAME.sub("-", group.lower()).strip("-")[:63] or "consumers"
 
 
-def manifest(policy: Policy, row: Row, topics: Iterable[str], assumed: Iterable[str]) -> str:
+def manifest(policy: Policy, group: str, topics: Iterable[str], assumed: Iterable[str]) -> str:
     """Return the YAML of a policy for a group.
 
     Args:
         policy: the chosen policy.
-        row: its row of ``policy_summary``.
+        group: its name.
         topics: the group's topics.
         assumed: sentences that become comments.
     """
-    group = row["consumer_group"]
     comments = [*assumed, *_beyond(policy)]
     lines = [f"# {comment}" for comment in comments]
     if policy.kind == FIXED:

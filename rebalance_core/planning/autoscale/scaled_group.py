@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from rebalance_core.planning.rollout.futures import DeployedGroup
 from rebalance_core.planning.scenario.pods import Start
 from rebalance_core.replay.history import QueueOffset
 from rebalance_core.timing.options import ClockOptions
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import ArrivalsRow, CapacityRow
 
 LONGEST_S = 100 * 86_400
 """The maximum length of a replay; a longer one is probably a mistake, and ``--from`` and ``--to``
@@ -196,13 +199,14 @@ def _overload(rates: Rates, reader: Reader, steps: Transitions) -> str | None:
 
 
 def arrivals_by_topic(
-    rows: Iterable[Mapping[str, Any]],
+    rows: Iterable[ArrivalsRow],
 ) -> dict[tuple[str | None, str], list[Arrival]]:
     """Group rows of ``arrivals`` by cluster and topic."""
     by_topic: dict[tuple[str | None, str], list[Arrival]] = {}
     for row in rows:
         likely = row["messages_per_second"]
-        low, high = (likely if row[name] is None else row[name] for name in ("low", "high"))
+        low = likely if row["low"] is None else row["low"]
+        high = likely if row["high"] is None else row["high"]
         arrival = Arrival(
             row["from_ms"],
             row["to_ms"],
@@ -216,14 +220,14 @@ def arrivals_by_topic(
 
 
 def services_by_group(
-    rows: Iterable[Mapping[str, Any]],
+    rows: Iterable[CapacityRow],
 ) -> dict[tuple[str | None, str], Service]:
     """Key the rows of ``capacity`` by cluster and group."""
     services = {}
     for row in rows:
         likely = row["service_ms"]
-        names = ("service_ms_low", "service_ms_high")
-        low, high = (likely if row[name] is None else row[name] for name in names)
+        low = likely if row["service_ms_low"] is None else row["service_ms_low"]
+        high = likely if row["service_ms_high"] is None else row["service_ms_high"]
         threads = CONCURRENT_THREADS if row["threads"] is None else row["threads"]
         p99 = 1.0 if row["service_ms_p99"] is None else row["service_ms_p99"] / likely
         service = Service((likely, low, high), threads, row["batch"] or 1, row["ordered"], p99)

@@ -12,12 +12,12 @@ from rebalance_core.ingest.shown_earlier import (
     shown_earlier,
 )
 
-Row = dict[str, Any]
+Row = Any
 NIGHT_MS = 1_795_232_835_000
 BEFORE_MS = NIGHT_MS - 60_000
 
 
-def row(kind: str, at_ms: int, source: str, place: str = "", **fields: Any) -> Row:
+def row(kind: str, at_ms: int | None, source: str, place: str = "", **fields: Any) -> Row:
     return {
         "kind": kind,
         "at_ms": at_ms,
@@ -101,6 +101,8 @@ def test_other_statements_and_missing_values_state_nothing() -> None:
         row("notified", BEFORE_MS, "f:1", client_id="c1", strategy="AVG"),
         row("client", BEFORE_MS, "f", client_file="c1", strategy=None, version=None),
         row("member", BEFORE_MS, "f:3", client_id=None, version="V5_3_3"),
+        row("member", None, "f:4", client_id="c1", version="V5_3_3"),
+        row("member", None, "f:5", client_id="c1", version="V5_3_3"),
     ]
     assert facts(*rows) == []
 

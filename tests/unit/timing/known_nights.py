@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from random import Random
-from typing import Any
 
+from rebalance_core.contracts.rows import LatenciesRow
 from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.timing.delay import Delay, delay_ms
 from rebalance_core.timing.draws import DRAW_BITS
@@ -59,7 +59,7 @@ def evenly(delay: Delay, count: int, random: Random) -> list[int]:
     return delays
 
 
-def night(folder: Path, delays: KnownDelays, seed: int) -> Sequence[dict[str, Any]]:
+def night(folder: Path, delays: KnownDelays, seed: int) -> Sequence[LatenciesRow]:
     """Rows of ``latencies`` of a night in which so many members come, take queues and leave."""
     random = Random(seed)  # no secret
     start_ups = evenly(delays.start_up, MEMBERS, random)
@@ -94,7 +94,7 @@ def night(folder: Path, delays: KnownDelays, seed: int) -> Sequence[dict[str, An
         path.parent.mkdir(parents=True)
         path.write_text("".join(line for _, line in sorted(of_broker)))
     (folder / "collection.toml").write_text('cluster = "C"\n')
-    return [dict(row) for row in ingest_collection(folder).tables["latencies"]]
+    return ingest_collection(folder).tables["latencies"]
 
 
 def _second(ms: int) -> str:

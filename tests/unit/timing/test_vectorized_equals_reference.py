@@ -31,7 +31,8 @@ FUTURES = 4
 EXAMPLES, MANY_EXAMPLES = 40, 10_000
 TRAITS = ("twins", "own strategies", "own models", "masters")
 
-SLOW = fit_of([[{"kind": kind, "ms": 9.0 * n * n} for n in range(25)] for kind in NAMES])
+_SLOW: list[list[Any]] = [[{"kind": kind, "ms": 9.0 * n * n} for n in range(25)] for kind in NAMES]
+SLOW = fit_of(_SLOW)
 """A cluster whose latencies are long, some of them seconds."""
 OPTIONS = st.builds(
     ClockOptions,

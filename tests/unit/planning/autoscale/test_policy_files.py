@@ -117,7 +117,9 @@ ROW = {"consumer_group": "Orders_Pay", "cluster": "c"}
 
 
 def test_a_scaled_object_states_the_policy() -> None:
-    text = manifest(parse_policy(WHOLE, "f"), ROW, ["Pay", "Orders.1"], ["assumed"])
+    text = manifest(
+        parse_policy(WHOLE, "f"), ROW["consumer_group"], ["Pay", "Orders.1"], ["assumed"]
+    )
     for line in (
         "# assumed",
         "kind: ScaledObject",
@@ -136,10 +138,12 @@ def test_a_scaled_object_states_the_policy() -> None:
 
 def test_an_hpa_states_the_policy() -> None:
     policy = Policy("p", least=2, most=9, lag=parse_policy(WHOLE, "f").lag)
-    text = manifest(policy, ROW, ["Pay"], [])
+    text = manifest(policy, ROW["consumer_group"], ["Pay"], [])
     assert "kind: HorizontalPodAutoscaler" in text
     assert "  minReplicas: 2" in text
     assert '        averageValue: "500"' in text
     assert "behavior" not in text
-    assert "replicas: 7" in manifest(Policy("f", "fixed", replicas=7), ROW, [], [])
+    assert "replicas: 7" in manifest(
+        Policy("f", "fixed", replicas=7), ROW["consumer_group"], [], []
+    )
     assert KEDA == "keda"
