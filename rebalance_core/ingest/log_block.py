@@ -18,13 +18,13 @@ from rebalance_core.ingest.parse import log_lines, zones
 from rebalance_core.ingest.parse.broker_log import WORDS as BROKER_WORDS
 from rebalance_core.ingest.parse.client_log import WORDS as CLIENT_WORDS
 from rebalance_core.ingest.parse.failed_requests import EXCEPTIONS
-from rebalance_core.ingest.parse.lock_and_pop_logs import LOCK_WORDS, POP_WORDS
-from rebalance_core.ingest.parse.server_logs import NAMESRV_WORDS, PROXY_WORDS
+from rebalance_core.ingest.parse.lock_and_pop_logs import LOCK_TEMPLATES, POP_WORDS
+from rebalance_core.ingest.parse.server_logs import NAMESRV_TEMPLATES, PROXY_WORDS
 
 WORDS = {
-    collection.NAMESRV_LOG: NAMESRV_WORDS,
+    collection.NAMESRV_LOG: NAMESRV_TEMPLATES.words,
     collection.BROKER_LOG: BROKER_WORDS,
-    collection.LOCK_LOG: LOCK_WORDS,
+    collection.LOCK_LOG: LOCK_TEMPLATES.words,
     collection.POP_LOG: POP_WORDS,
     collection.CLIENT_LOG: (*CLIENT_WORDS, *EXCEPTIONS),
     collection.PROXY_LOG: PROXY_WORDS,
@@ -78,7 +78,7 @@ class LogBlock:
     @cached_property
     def times(self) -> pa.StringArray:
         """The times of the lines with a head, as written."""
-        return pc.utf8_slice_codeunits(self._with_head, 0, log_lines.SECOND_CHARACTERS)
+        return self._of_heads(0, log_lines.SECOND_CHARACTERS)
 
     @cached_property
     def local(self) -> pa.BooleanArray:
@@ -86,17 +86,24 @@ class LogBlock:
         if self.kind != collection.CLIENT_LOG:
             return pa.repeat(False, len(self.times))
         column = log_lines.SECOND_CHARACTERS
-        marks = pc.utf8_slice_codeunits(self._with_head, column, column + 1)
-        return pc.equal(marks, log_lines.LOCAL_MARK)
+        return pc.equal(self._of_heads(column, column + 1), log_lines.LOCAL_MARK)
 
     @cached_property
-    def _with_head(self) -> pa.StringArray:
-        return self.lines.filter(self.headed)
+    def _heads(self) -> pa.BinaryArray:
+        headed = self.lines.filter(self.headed) if self.headed.false_count else self.lines
+        return headed.view(pa.binary())
+
+    def _of_heads(self, start: int, stop: int) -> pa.StringArray:
+        """Return some characters of the lines with a head, in which all are ASCII."""
+        return pc.binary_slice(self._heads, start, stop).view(pa.string())
 
     def steps(self) -> dict[str, int]:
         """Count the routine lines, below WARN, in every 10 s, by the time as written."""
-        routine = pc.invert(pc.match_substring_regex(self._with_head, log_lines.ALARM))
-        steps = pc.utf8_slice_codeunits(self.times.filter(routine), 0, STEP_CHARACTERS)
+        of_client = self.kind == collection.CLIENT_LOG
+        column = log_lines.CLIENT_LEVEL if of_client else log_lines.SERVER_LEVEL
+        levels = self._of_heads(column, column + log_lines.ALARM_CHARACTERS)
+        routine = pc.invert(pc.is_in(levels, pa.array(log_lines.ALARMS)))
+        steps = self._of_heads(0, STEP_CHARACTERS).filter(routine)
         return {count["values"]: count["counts"] for count in pc.value_counts(steps).to_pylist()}
 
     def rows_to_read(self, zone: tzinfo | None) -> list[int]:

@@ -8,7 +8,14 @@ from rebalance_core.ingest.fact import Fact, Unread, Unreadable
 from rebalance_core.ingest.parse import java_numbers, java_text, lock_and_pop_logs, log_lines
 from rebalance_core.ingest.parse.channels import channel_info
 from rebalance_core.ingest.parse.lock_and_pop_logs import QUERY
-from rebalance_core.ingest.parse.log_lines import Clock, LineFields, LogLine, Template, marked
+from rebalance_core.ingest.parse.log_lines import (
+    Clock,
+    LineFields,
+    LogLine,
+    Template,
+    Templates,
+    marked,
+)
 
 _AUTO = "auto create a subscription group, "
 _ADMIN = "create new subscription group, "
@@ -169,9 +176,12 @@ def _added(message: str) -> LineFields:
     pieces = java_text.between(
         message, _ADDED, " SubscriptionData [", ", topic=", ", subString=", ", tags"
     )
-    return log_lines.named(
-        ("group", "topic", "expression"), [pieces[0], *pieces[2:]] if pieces else None
-    )
+    if pieces is None:
+        return None
+    group, _, topic, expression = pieces
+    if not (group and topic and expression):
+        return None
+    return {"group": group, "topic": topic, "expression": expression}
 
 
 def _last_word(message: str) -> LineFields:
@@ -271,9 +281,11 @@ def _connected(message: str) -> LineFields:
     )
     if pieces is None:
         return None
-    head = log_lines.named(("group", "consume_type", "message_model"), pieces[:3])
-    channel = channel_info(pieces[3])
-    return None if head is None or channel is None else head | channel
+    group, consume_type, model, rendered = pieces
+    channel = channel_info(rendered)
+    if channel is None or not (group and consume_type and model):
+        return None
+    return {"group": group, "consume_type": consume_type, "message_model": model, **channel}
 
 
 def _data(message: str) -> LineFields:
@@ -305,7 +317,7 @@ def _of_group(pieces: list[str] | None) -> LineFields:
     return (
         None
         if pieces is None or channel is None or not pieces[0]
-        else {"group": pieces[0]} | channel
+        else {"group": pieces[0], **channel}
     )
 
 
@@ -418,39 +430,44 @@ RETENTION = "fileReservedTime"
 _REPLACED = "Replace, key: "
 """``Configuration.mergeIfExist``: a setting changes at run time."""
 
-TEMPLATES: tuple[Template, ...] = (
-    ("consumer_connected", "new consumer connected, group: ", _connected),
-    ("consumer_data", "ClientManageProcessor: " + _CHANGED, _data),
-    ("consumer_data", "heartBeatV2 " + _CHANGED, _data),
-    ("consumer_data", _CHANGED, _data),
-    ("consumer_left", "unregister a consumer[", _left),
-    ("consumer_closed", _CLOSED, _closed),
-    ("consumer_expired", _EXPIRED, _expired),
-    ("topic_created", "create new topic ", _created),
-    ("topic_created", "Create new topic by default topic:[", _created),
-    ("topic_updated", "update topic config, old:[", _updated),
-    ("topic_loaded", "load exist local topic, ", _created),
-    ("topic_deleted", "delete topic config OK, topic: ", _deleted),
-    ("broker_starting", "brokerPermission=", _permission),
-    ("broker_booted", "The broker[", _BOOTED),
-    *(("broker_property", name, _property) for name in (*_PROPERTIES, *_OFF_AT_START)),
-    *(("broker_property", f"{_REPLACED}{name}, value: ", _replaced) for name in _SWITCHES),
-    ("message_retention", RETENTION + "=", _retention),
-    ("message_retention", f"{_REPLACED}{RETENTION}, value: ", _retention),
-    ("broker_follows", "Update slave ", _follows),
-    ("broker_copy_failed", "SyncTopicConfig Exception, ", _follows),
-    ("broker_copy_failed", "SyncConsumerOffset Exception, ", _follows),
-    ("broker_copy_failed", "SyncDelayOffset Exception, ", _follows),
-    ("broker_copy_failed", "SyncSubscriptionGroup Exception, ", _follows),
-    ("broker_role", _ROLE, _role),
-    *(("broker_role", f"{_ELECTED}{role} brokerName=", _elected) for role in ("master", "slave")),
-    ("min_broker", "Min broker changed, old: ", _min_broker),
-    ("channel_event_dropped", _FULL, _DROPPED),
-    ("broker_stopping", "Shutdown hook was invoked, ", lambda message: {}),
-    ("commit_refused", REFUSED, commit_refused),
-    *GROUP_TEMPLATES,
+TEMPLATES = Templates(
+    (
+        ("consumer_connected", "new consumer connected, group: ", _connected),
+        ("consumer_data", "ClientManageProcessor: " + _CHANGED, _data),
+        ("consumer_data", "heartBeatV2 " + _CHANGED, _data),
+        ("consumer_data", _CHANGED, _data),
+        ("consumer_left", "unregister a consumer[", _left),
+        ("consumer_closed", _CLOSED, _closed),
+        ("consumer_expired", _EXPIRED, _expired),
+        ("topic_created", "create new topic ", _created),
+        ("topic_created", "Create new topic by default topic:[", _created),
+        ("topic_updated", "update topic config, old:[", _updated),
+        ("topic_loaded", "load exist local topic, ", _created),
+        ("topic_deleted", "delete topic config OK, topic: ", _deleted),
+        ("broker_starting", "brokerPermission=", _permission),
+        ("broker_booted", "The broker[", _BOOTED),
+        *(("broker_property", name, _property) for name in (*_PROPERTIES, *_OFF_AT_START)),
+        *(("broker_property", f"{_REPLACED}{name}, value: ", _replaced) for name in _SWITCHES),
+        ("message_retention", RETENTION + "=", _retention),
+        ("message_retention", f"{_REPLACED}{RETENTION}, value: ", _retention),
+        ("broker_follows", "Update slave ", _follows),
+        ("broker_copy_failed", "SyncTopicConfig Exception, ", _follows),
+        ("broker_copy_failed", "SyncConsumerOffset Exception, ", _follows),
+        ("broker_copy_failed", "SyncDelayOffset Exception, ", _follows),
+        ("broker_copy_failed", "SyncSubscriptionGroup Exception, ", _follows),
+        ("broker_role", _ROLE, _role),
+        *(
+            ("broker_role", f"{_ELECTED}{role} brokerName=", _elected)
+            for role in ("master", "slave")
+        ),
+        ("min_broker", "Min broker changed, old: ", _min_broker),
+        ("channel_event_dropped", _FULL, _DROPPED),
+        ("broker_stopping", "Shutdown hook was invoked, ", lambda message: {}),
+        ("commit_refused", REFUSED, commit_refused),
+        *GROUP_TEMPLATES,
+    )
 )
-WORDS = (*(words for _, words, _ in TEMPLATES), RESET)
+WORDS = (*TEMPLATES.words, RESET)
 _AT_START = (*_PROPERTIES, *_OFF_AT_START, f"{RETENTION}=")
 _HEADLESS_WORDS = tuple(words for words in WORDS if words not in _AT_START)
 
@@ -460,8 +477,6 @@ def parse_broker_line(text: str, source: str, clock: Clock) -> tuple[Fact | Unre
     line = log_lines.server_line(text, clock)
     if line is None:
         return log_lines.headless(_HEADLESS_WORDS, text, source)
-    if not line.message.startswith(WORDS):
-        return log_lines.NOT_OURS
     if line.message.startswith(RESET):
         return offsets_reset(line, text, source)
-    return log_lines.read_message(TEMPLATES, line, text, source)
+    return TEMPLATES.read(line, text, source)

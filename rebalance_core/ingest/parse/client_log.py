@@ -19,7 +19,14 @@ from rebalance_core.ingest.parse.failed_requests import EXCEPTIONS, LIST_FAILED
 from rebalance_core.ingest.parse.go_and_cpp_logs import LANGUAGE, NO_BROKER, NO_OFFSET
 from rebalance_core.ingest.parse.java_text import whole
 from rebalance_core.ingest.parse.lock_and_pop_logs import FORBIDDEN, pop_forbidden
-from rebalance_core.ingest.parse.log_lines import ClientClock, LineFields, LogLine, Template, marked
+from rebalance_core.ingest.parse.log_lines import (
+    ClientClock,
+    LineFields,
+    LogLine,
+    Template,
+    Templates,
+    marked,
+)
 from rebalance_core.model.times import HEARTBEAT_MS, OFFSET_PERSIST_MS, ROUTE_POLL_MS
 
 # Lines in a client's log about failures: members, strategies, heartbeats and pulls
@@ -283,30 +290,31 @@ _INTERVALS = {
     "persistConsumerOffsetInterval": OFFSET_PERSIST_MS,
 }
 
-TEMPLATES: tuple[Template, ...] = (
-    ("client_created", _CREATED, _created),
-    ("committed", "[persistAll] Group: ", _committed),
-    ("committed", "[persist] Group: ", _committed),
-    ("committed", "Group: ", _committed),
-    ("allocated", "client " + _ALLOCATED, _allocated),
-    ("allocated", _ALLOCATED, _allocated),
-    ("broker_allocated", "broker " + _ALLOCATED, _broker_allocated),
-    ("client_language", LANGUAGE, _LANGUAGE),
-    ("paused", _PAUSE, marked(("instance", "group"), _PAUSE, ", group=", "")),
-    ("suspended", "suspend this consumer, ", _last_word("group")),
-    ("resumed", "resume this consumer, ", _last_word("group")),
-    ("notified", _NOTICE, _NOTIFIED),
-    ("left_broker", "unregister client[Producer: ", _left_broker),
-    ("order_lock", "message queue lock ", _order_lock),
-    ("order_lock", "the message queue lock ", _order_lock),
-    *TROUBLE_TEMPLATES,
-    *pull_logs.PULL_TEMPLATES,
-    *lock_and_pop_logs.CLIENT_TEMPLATES,
+TEMPLATES = Templates(
+    (
+        ("client_created", _CREATED, _created),
+        ("committed", "[persistAll] Group: ", _committed),
+        ("committed", "[persist] Group: ", _committed),
+        ("committed", "Group: ", _committed),
+        ("allocated", "client " + _ALLOCATED, _allocated),
+        ("allocated", _ALLOCATED, _allocated),
+        ("broker_allocated", "broker " + _ALLOCATED, _broker_allocated),
+        ("client_language", LANGUAGE, _LANGUAGE),
+        ("paused", _PAUSE, marked(("instance", "group"), _PAUSE, ", group=", "")),
+        ("suspended", "suspend this consumer, ", _last_word("group")),
+        ("resumed", "resume this consumer, ", _last_word("group")),
+        ("notified", _NOTICE, _NOTIFIED),
+        ("left_broker", "unregister client[Producer: ", _left_broker),
+        ("order_lock", "message queue lock ", _order_lock),
+        ("order_lock", "the message queue lock ", _order_lock),
+        *TROUBLE_TEMPLATES,
+        *pull_logs.PULL_TEMPLATES,
+        *lock_and_pop_logs.CLIENT_TEMPLATES,
+    )
 )
-_BEGINNINGS = tuple(words for _, words, _ in TEMPLATES)
 HEARTBEAT = "HeartbeatData [clientID="
 _HEADLESS_WORDS = (
-    *_BEGINNINGS,
+    *TEMPLATES.words,
     HEARTBEAT,
     pull_logs.EXPIRED,
     _TRUNCATED,
@@ -341,10 +349,8 @@ def parse_client_line(text: str, source: str, clock: ClientClock) -> tuple[Fact 
         facts = _rebalance(line, text, source)
     elif message.startswith(pull_logs.EXPIRED):
         facts = (pull_logs.message_expired(line, text, source),)
-    elif message.startswith(_BEGINNINGS):
-        facts = log_lines.read_message(TEMPLATES, line, text, source)
     else:
-        return ()
+        facts = TEMPLATES.read(line, text, source)
     if line.pid is None:
         return facts
     return tuple(_with_pid(fact, line.pid) for fact in facts)

@@ -10,6 +10,7 @@ from rebalance_core.ingest.parse.log_lines import (
     LineFields,
     LineParser,
     Template,
+    Templates,
 )
 
 # Order-lock lines: lock.log or, in 5.3, filter.log (rocketmq.md §10.3, §13 no. 1). They show
@@ -57,21 +58,22 @@ def _refused(group: str, queue: str, owner: str, client_id: str) -> LineFields:
     }
 
 
-LOCK_TEMPLATES: tuple[Template, ...] = (
-    ("lock_refused", _REFUSED, _refused_5),
-    ("lock_refused", _REFUSED_4_9, _refused_4_9),
-    ("queue_locked", "RebalanceLockManager#tryLockBatch: ", _group_5),
-    ("queue_locked", "tryLockBatch, message queue ", _group_4_9),
+LOCK_TEMPLATES = Templates(
+    (
+        ("lock_refused", _REFUSED, _refused_5),
+        ("lock_refused", _REFUSED_4_9, _refused_4_9),
+        ("queue_locked", "RebalanceLockManager#tryLockBatch: ", _group_5),
+        ("queue_locked", "tryLockBatch, message queue ", _group_4_9),
+    )
 )
-LOCK_WORDS = tuple(words for _, words, _ in LOCK_TEMPLATES)
 
 
 def parse_lock_line(text: str, source: str, clock: Clock) -> tuple[Fact | Unread, ...]:
     """Read one line of lock.log or filter.log; unlocks add no information to the locks."""
     line = log_lines.server_line(text, clock)
     if line is None:
-        return log_lines.headless(LOCK_WORDS, text, source)
-    return log_lines.read_message(LOCK_TEMPLATES, line, text, source)
+        return log_lines.headless(LOCK_TEMPLATES.words, text, source)
+    return LOCK_TEMPLATES.read(line, text, source)
 
 
 _POP_MOVED = "Pop initial offset, because store is no correct, "
@@ -175,21 +177,23 @@ def _always(reason: str) -> LineParser:
 
 
 _KV = "PopConsumerService "
-POP_TEMPLATES: tuple[Template, ...] = (
-    ("offset_corrected", _POP_MOVED, _pop_moved),
-    ("revive_pass", _OF_QUEUE, _pass),
-    ("revive_trouble", _OF_QUEUE, _of_revive_queue),
-    ("revive_trouble", _SWITCHED_OFF, _always("SWITCHED_OFF")),
-    ("revive_trouble", _TOO_SLOW, _topic_first("TOO_SLOW", _TOO_SLOW)),
-    ("revive_trouble", _GIVEN_UP, _topic_first("GIVEN_UP", _GIVEN_UP)),
-    # with popConsumerKVServiceEnable (from 5.3.3 on), another service does the reviving
-    ("revive_trouble", f"{_KV}drop record, message may be lost", _always("GIVEN_UP")),
-    ("revive_trouble", f"{_KV}revive error, message may be lost", _always("GIVEN_UP")),
-    ("revive_trouble", f"{_KV}revive retry msg error", _always("PUT_FAILED")),
-    ("revive_trouble", f"{_KV}revive error", _always("FAILED")),
+POP_TEMPLATES = Templates(
+    (
+        ("offset_corrected", _POP_MOVED, _pop_moved),
+        ("revive_pass", _OF_QUEUE, _pass),
+        ("revive_trouble", _OF_QUEUE, _of_revive_queue),
+        ("revive_trouble", _SWITCHED_OFF, _always("SWITCHED_OFF")),
+        ("revive_trouble", _TOO_SLOW, _topic_first("TOO_SLOW", _TOO_SLOW)),
+        ("revive_trouble", _GIVEN_UP, _topic_first("GIVEN_UP", _GIVEN_UP)),
+        # with popConsumerKVServiceEnable (from 5.3.3 on), another service does the reviving
+        ("revive_trouble", f"{_KV}drop record, message may be lost", _always("GIVEN_UP")),
+        ("revive_trouble", f"{_KV}revive error, message may be lost", _always("GIVEN_UP")),
+        ("revive_trouble", f"{_KV}revive retry msg error", _always("PUT_FAILED")),
+        ("revive_trouble", f"{_KV}revive error", _always("FAILED")),
+    )
 )
 POP_WORDS = (
-    *(words for _, words, _ in POP_TEMPLATES if words != _OF_QUEUE),
+    *(words for words in POP_TEMPLATES.words if words != _OF_QUEUE),
     _FINISHED,
     "revive error",
     "OFFSET_ILLEGAL ",
@@ -203,7 +207,7 @@ def parse_pop_line(text: str, source: str, clock: Clock) -> tuple[Fact | Unread,
     line = log_lines.server_line(text, clock)
     if line is None:
         return log_lines.headless(POP_WORDS, text, source)
-    return log_lines.read_message(POP_TEMPLATES, line, text, source)
+    return POP_TEMPLATES.read(line, text, source)
 
 
 # Lines in broker.log and rocketmq_client.log about POP and QueryAssignment (rocketmq.md §14).

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta, timezone, tzinfo
+from functools import cached_property
 from typing import NamedTuple
 
 from rebalance_core.ingest.fact import UNPARSABLE_LINE, Fact, Unread, Unreadable, unread
@@ -71,8 +72,10 @@ SERVER_HEAD = r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d" + _LEVEL
 CLIENT_HEAD = r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[,.]\d{3}" + _LEVEL
 """The beginning of every line of clients; for RE2 and Python."""
 
-ALARM = r"^\S+ \S+ (?:WARN|ERROR) "
-"""The head of a line at a level without routine messages; for RE2 and Python."""
+SERVER_LEVEL, CLIENT_LEVEL = len("yyyy-MM-dd HH:mm:ss "), len("yyyy-MM-dd HH:mm:ss,SSS ")
+"""The columns at which levels begin."""
+ALARMS, ALARM_CHARACTERS = ("WARN ", "ERROR"), len("ERROR")
+"""The beginnings of the levels without routine messages."""
 
 LOCAL_MARK = ","
 """The character before the milliseconds in lines that use the host's own time zone."""
@@ -123,7 +126,7 @@ def server_line(text: str, clock: Clock) -> LogLine | None:
     if text[SECOND_CHARACTERS : SECOND_CHARACTERS + 1] != " ":
         return None
     at_ms = clock.second_ms(text[:SECOND_CHARACTERS])
-    if at_ms is None or not text.startswith(LEVELS, SECOND_CHARACTERS + 1):
+    if at_ms is None or not text.startswith(LEVELS, SERVER_LEVEL):
         return None
     _, dash, message = text.partition(" - ")
     return LogLine(at_ms, message) if dash else None
@@ -139,7 +142,7 @@ def client_line(text: str, clock: ClientClock) -> LogLine | None:
     if (
         mark not in (LOCAL_MARK, ".")
         or not (millis.isascii() and millis.isdecimal())
-        or not text.startswith(LEVELS, 24)
+        or not text.startswith(LEVELS, CLIENT_LEVEL)
     ):
         return None
     times = clock.local if mark == LOCAL_MARK else clock.fixed
@@ -147,7 +150,7 @@ def client_line(text: str, clock: ClientClock) -> LogLine | None:
     head, dash, message = text.partition(" - ")
     if second is None or not dash:
         return None
-    start = head.find("[", 24)
+    start = head.find("[", CLIENT_LEVEL)
     end = head.find("]", start)
     pid = head[start + 1 : end] if 0 <= start < end else None
     return LogLine(second + int(millis), message.rstrip("\r"), pid)
@@ -166,23 +169,42 @@ unless a later template reads it.
 """
 
 
-def read_message(
-    templates: Iterable[Template], line: LogLine, text: str, source: str
-) -> tuple[Fact | Unread, ...]:
-    """Return the fact of the first template whose words begin the message; nothing if none does.
+class Templates(tuple[Template, ...]):
+    """The templates of a log's messages, in the order in which they are tried."""
 
-    A message that begins like a template but lacks its fields becomes an `Unread`.
-    """
-    message = line.message
-    for kind, words, reader in templates:
-        if message.startswith(words):
-            fields = reader(message)
-            if fields is NOTHING:
-                continue
-            if fields is None:
-                return (not_read(text, source, words),)
-            return (Fact(kind, line.at_ms, fields, source),)
-    return NOT_OURS
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """The words with which the messages begin."""
+        return tuple(words for _, words, _ in self)
+
+    @cached_property
+    def _length(self) -> int:
+        return min(map(len, self.words))
+
+    @cached_property
+    def _by_beginning(self) -> dict[str, list[Template]]:
+        """The templates by as many characters of their words as the shortest words have."""
+        found: dict[str, list[Template]] = {}
+        for template in self:
+            found.setdefault(template[1][: self._length], []).append(template)
+        return found
+
+    def read(self, line: LogLine, text: str, source: str) -> tuple[Fact | Unread, ...]:
+        """Return the fact of the first template whose words begin the message; nothing if none
+        does.
+
+        A message that begins like a template but lacks its fields becomes an `Unread`.
+        """
+        message = line.message
+        for kind, words, reader in self._by_beginning.get(message[: self._length], ()):
+            if message.startswith(words):
+                fields = reader(message)
+                if fields is NOTHING:
+                    continue
+                if fields is None:
+                    return (not_read(text, source, words),)
+                return (Fact(kind, line.at_ms, fields, source),)
+        return NOT_OURS
 
 
 def headless(words: Iterable[str], text: str, source: str) -> tuple[Unread, ...]:

@@ -12,7 +12,7 @@ from rebalance_core.ingest.parse.log_lines import (
     LineParser,
     LogLine,
     ServerClock,
-    Template,
+    Templates,
     marked,
 )
 from rebalance_core.model.times import MINUTE_MS
@@ -100,26 +100,27 @@ _STOPS = "shutdown hook was invoked"
 """What it prints when it starts and ends also appears in other lines; a line without a time is not
 RocketMQ's.
 """
-NAMESRV_TEMPLATES: tuple[Template, ...] = (
-    ("broker_registered", "new broker registered, ", _registered),
-    ("broker_address", "cluster [", _named),
-    # each of these has a twin for clusterAddrTable, a second record, so one of them may be dropped
-    ("broker_removed", _REMOVED, marked(("broker",), _REMOVED, "")),
-    ("broker_removed", _REMOVED_TOO, marked(("broker",), _REMOVED_TOO, "")),
-    ("broker_removed", "remove brokerName[", marked(("broker",), "remove brokerName[", "]")),
-    ("replica_removed", _REPLICA_REMOVED, _replica),
-    ("replica_removed", "remove brokerAddr[", _replica_4_9),
-    ("broker_channel_closed", "the broker's channel destroyed, ", lambda message: {}),
-    ("topic_registered", "new topic registered, ", _topic_registered),
-    ("topic_route", "topic changed, ", _topic_route),
-    ("broker_expired", "The broker channel expired, ", _expired),
-    ("name_server_property", _PROPERTY, _property),
-    ("name_server_starting", _STARTS, lambda message: {}),
-    ("name_server_stopping", _STOPS, lambda message: {}),
+NAMESRV_TEMPLATES = Templates(
+    (
+        ("broker_registered", "new broker registered, ", _registered),
+        ("broker_address", "cluster [", _named),
+        # each of these has a twin for clusterAddrTable, a second record: one may be dropped
+        ("broker_removed", _REMOVED, marked(("broker",), _REMOVED, "")),
+        ("broker_removed", _REMOVED_TOO, marked(("broker",), _REMOVED_TOO, "")),
+        ("broker_removed", "remove brokerName[", marked(("broker",), "remove brokerName[", "]")),
+        ("replica_removed", _REPLICA_REMOVED, _replica),
+        ("replica_removed", "remove brokerAddr[", _replica_4_9),
+        ("broker_channel_closed", "the broker's channel destroyed, ", lambda message: {}),
+        ("topic_registered", "new topic registered, ", _topic_registered),
+        ("topic_route", "topic changed, ", _topic_route),
+        ("broker_expired", "The broker channel expired, ", _expired),
+        ("name_server_property", _PROPERTY, _property),
+        ("name_server_starting", _STARTS, lambda message: {}),
+        ("name_server_stopping", _STOPS, lambda message: {}),
+    )
 )
-NAMESRV_WORDS = tuple(words for _, words, _ in NAMESRV_TEMPLATES)
 _HEADLESS_WORDS = tuple(
-    words for words in NAMESRV_WORDS if words not in (_PROPERTY, _STARTS, _STOPS)
+    words for words in NAMESRV_TEMPLATES.words if words not in (_PROPERTY, _STARTS, _STOPS)
 )
 
 
@@ -128,7 +129,7 @@ def parse_namesrv_line(text: str, source: str, clock: Clock) -> tuple[Fact | Unr
     line = log_lines.server_line(text, clock)
     if line is None:
         return log_lines.headless(_HEADLESS_WORDS, text, source)
-    results = log_lines.read_message(NAMESRV_TEMPLATES, line, text, source)
+    results = NAMESRV_TEMPLATES.read(line, text, source)
     if line.message.startswith("cluster [") and _repeated(line.message):
         facts = (piece for piece in results if isinstance(piece, Stated))
         return tuple(replace(piece, kind="broker_known") for piece in facts) or results
@@ -196,14 +197,19 @@ _STARTING = (
     "Current configuration: {",
     "Try to start service thread:RebalanceService started:false",
 )
-PROXY_TEMPLATES: tuple[Template, ...] = (
-    *((k, words, _proxied(r)) for k, words, r in broker_log.TEMPLATES if k in _MEMBERS),
-    *((k, words, r) for k, words, r in GROUP_TEMPLATES if k in _GROUPS),
-    *((k, words, _changed(r)) for k, words, r in GROUP_TEMPLATES if k == "subscription_changed"),
-    *(("proxy_starting", words, lambda message: {}) for words in _STARTING),
+PROXY_TEMPLATES = Templates(
+    (
+        *((k, words, _proxied(r)) for k, words, r in broker_log.TEMPLATES if k in _MEMBERS),
+        *((k, words, r) for k, words, r in GROUP_TEMPLATES if k in _GROUPS),
+        *(
+            (k, words, _changed(r))
+            for k, words, r in GROUP_TEMPLATES
+            if k == "subscription_changed"
+        ),
+        *(("proxy_starting", words, lambda message: {}) for words in _STARTING),
+    )
 )
-_BEGINNINGS = tuple(words for _, words, _ in PROXY_TEMPLATES)
-PROXY_WORDS = (*_BEGINNINGS, _MODE, _CLOSE)
+PROXY_WORDS = (*PROXY_TEMPLATES.words, _MODE, _CLOSE)
 
 
 def parse_proxy_line(text: str, source: str, clock: ProxyClock) -> tuple[Fact | Unread, ...]:
@@ -213,13 +219,13 @@ def parse_proxy_line(text: str, source: str, clock: ProxyClock) -> tuple[Fact | 
         return _continued(text, source, clock)
     clock.last_ms = line.at_ms
     lost = _lost(clock)
-    if not line.message.startswith(_BEGINNINGS):
+    if not line.message.startswith(PROXY_TEMPLATES.words):
         return lost
     alive = _alive(line, source, clock)
     if _OPEN in line.message and _CLOSE not in line.message:
         clock.unfinished = (line, text, source)
         return lost + alive
-    return lost + alive + log_lines.read_message(PROXY_TEMPLATES, line, text, source)
+    return lost + alive + PROXY_TEMPLATES.read(line, text, source)
 
 
 def _alive(line: LogLine, source: str, clock: ProxyClock) -> tuple[Fact, ...]:
@@ -238,7 +244,7 @@ def _continued(text: str, source: str, clock: ProxyClock) -> tuple[Fact | Unread
     line, begun, where = clock.unfinished
     clock.unfinished = None
     whole = LogLine(line.at_ms, line.message + text.strip())
-    results = log_lines.read_message(PROXY_TEMPLATES, whole, begun + text, where)
+    results = PROXY_TEMPLATES.read(whole, begun + text, where)
     return tuple(
         replace(piece, earlier=True) if isinstance(piece, Unread) else piece for piece in results
     )

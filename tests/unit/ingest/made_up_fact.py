@@ -21,7 +21,7 @@ from rebalance_core.ingest.collection import BROKER_LOG
 from rebalance_core.ingest.log_block import WORDS
 from rebalance_core.ingest.parse import broker_log
 from rebalance_core.ingest.parse.java_text import between
-from rebalance_core.ingest.parse.log_lines import LineFields, named
+from rebalance_core.ingest.parse.log_lines import LineFields, Templates, named
 
 _WORDS = "pull held back, group: "
 
@@ -75,10 +75,9 @@ def declare(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(LOG_FACTS, kind, fact)
     for name, kind_of_fact in fact_kinds((), facts.values()).items():
         monkeypatch.setitem(FACT_KINDS, name, kind_of_fact)
-    monkeypatch.setattr(broker_log, "TEMPLATES", (*broker_log.TEMPLATES, TEMPLATE))
-    words = (*broker_log.WORDS, TEMPLATE[1])
-    monkeypatch.setattr(broker_log, "WORDS", words)
-    monkeypatch.setitem(WORDS, BROKER_LOG, words)
+    templates = Templates((*broker_log.TEMPLATES, TEMPLATE))
+    monkeypatch.setattr(broker_log, "TEMPLATES", templates)
+    monkeypatch.setitem(WORDS, BROKER_LOG, (*broker_log.WORDS, TEMPLATE[1]))
 
 
 def write_collection(folder: Path) -> Path:
