@@ -253,9 +253,11 @@ def _in_order(parts: Iterable[LogPart]) -> dict[tuple[Host, Host], _Edge]:
     begun: dict[tuple[str, str], str] = {}
     longest_ms: dict[tuple[str, str], int] = {}
     parts = [part for part in parts if part.file.kind == part.host.kind]
+    stepped = {part.host.machine for part in parts if part.step is not None}
     for part in parts:
-        ms = max(_longest_ms(part.stats.steps), longest_ms.get(part.host.machine, 0))
-        longest_ms[part.host.machine] = ms
+        if part.host.machine in stepped:
+            ms = max(_longest_ms(part.stats.steps), longest_ms.get(part.host.machine, 0))
+            longest_ms[part.host.machine] = ms
     for part in parts:
         host, step = part.host, part.step
         first = begun.setdefault(host.machine, part.stats.first_line_at)
