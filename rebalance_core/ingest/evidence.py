@@ -265,25 +265,25 @@ def evidence_of(
         values,
     )
     yield piece
-    if piece.kind in ("offset_went_back", "offset_reset"):
+    if part == TOPIC:
+        yield from _of_topic(file, piece)
+    elif piece.kind in ("offset_went_back", "offset_reset"):
         yield replace(piece, part=COMMIT)
-    if piece.kind == "offset_reset":
-        # readers of a refused commit need it
-        yield _of_cluster(piece, "reset_kept", piece.values)
-    if changes_queues(piece):
-        yield _of_cluster(piece, "queues_changed", {"topic": piece.key})
-    if is_lite(piece):
-        yield _of_cluster(piece, "lite_topic", {"topic": piece.key})
-    if (
-        fact.kind == "consumer_connected"
+        if piece.kind == "offset_reset":
+            # readers of a refused commit need it
+            yield _of_cluster(piece, "reset_kept", values)
+    elif (
+        piece.kind == "consumer_connected"
         and _beats(piece)
         and shown.is_new(GROUP_CONNECTED, piece.key, piece.at_ms)
     ):
         yield _of_retry_topic(piece)
-    if file.kind in (collection.BROKER_LOG, collection.TOPICS):
-        yield from _of_folder(piece, shown)
-    elif fact.values.get("proxy_addr") and not fact.values["remote"]:
-        yield _of_cluster(piece, "proxy_local", {"address": fact.values["proxy_addr"]})
+    if file.kind == collection.BROKER_LOG:
+        local = values.get("local")  # the broker's end of a connection is its own address
+        if local and shown.is_new("broker_local", str(local), piece.at_ms):
+            yield _of_cluster(piece, "broker_local", {"address": local})
+    elif values.get("proxy_addr") and not values["remote"]:
+        yield _of_cluster(piece, "proxy_local", {"address": values["proxy_addr"]})
 
 
 _ON_CLUSTER, _ON_GROUP = frozenset(SUBJECTS["cluster"]), frozenset(SUBJECTS["group"])
@@ -362,17 +362,17 @@ def _of_retry_topic(piece: Evidence) -> Evidence:
     )
 
 
-def _of_folder(piece: Evidence, shown: Shown) -> Iterator[Evidence]:
-    """Yield the evidence that connections or topics give about the broker of a file.
+def _of_topic(file: CollectedFile, piece: Evidence) -> Iterator[Evidence]:
+    """Yield what a line or store about a topic shows about the cluster.
 
-    The broker's end of each connection is its own address. A broker has a topic with its own name,
-    created inheritable with one queue (``TopicConfigManager``).
+    A broker has a topic with its own name, created inheritable with one queue
+    (``TopicConfigManager``).
     """
-    local = piece.values.get("local")
-    if local:
-        if shown.is_new("broker_local", str(local), piece.at_ms):
-            yield _of_cluster(piece, "broker_local", {"address": local})
-    elif is_on_topic(piece) and piece.kind == "topic_config":
+    if changes_queues(piece):
+        yield _of_cluster(piece, "queues_changed", {"topic": piece.key})
+    if is_lite(piece):
+        yield _of_cluster(piece, "lite_topic", {"topic": piece.key})
+    if file.kind == collection.TOPICS and is_on_topic(piece) and piece.kind == "topic_config":
         v = piece.values
         if v["perm"] & PERM_INHERIT and v["read_queue_nums"] == 1:
             yield _of_cluster(piece, "broker_topic", {"topic": v["topic"]})

@@ -9,9 +9,11 @@ Kind = TypeVar("Kind", covariant=True)
 Values = TypeVar("Values", covariant=True)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Stated(Generic[Kind, Values]):
     """A statement from one file, before statements from several files are combined into an event.
+
+    Like a `Piece`, it is never changed, but not frozen.
 
     Attributes:
         kind: one of `contracts.log_facts.LOG_FACTS` for a log line, one of its parser's facts for a

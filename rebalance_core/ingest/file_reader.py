@@ -148,7 +148,9 @@ _GLUED = re.compile(r"\S\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d{3})? (?:DEBUG|IN
 """The head of a second line within a line: two threads wrote at once, or a copy lost line ends."""
 SHORTEST_LINE = 30
 """Date, level and thread take as much; a colour may precede a line's own head."""
-BROKEN_TEXT = re.compile("[\x00-\x08\x0a-\x1f\x7f\ufffd]")
+BROKEN = "\ufffd"
+"""What stands for bytes that are not UTF-8; printable."""
+BROKEN_TEXT = re.compile(f"[\x00-\x08\x0a-\x1f\x7f{BROKEN}]")
 FIRST_LINE_LIMIT = 500
 CHANGED = "changed"
 JOIN, UP, BEGUN, SEEN, LATE = "join ", "up ", "begun ", "seen ", "late"
@@ -859,7 +861,7 @@ class FileReader:
         if _runs_together(text):
             why = Unreadable(UNPARSABLE_LINE, "holds two lines that run together")
             return (unread(source, raw, why),)
-        if not BROKEN_TEXT.search(text):
+        if (text.isprintable() and BROKEN not in text) or not BROKEN_TEXT.search(text):
             return results
         broken = Unreadable("BROKEN_TEXT", "holds control characters or is not UTF-8")
         return tuple(
@@ -962,21 +964,24 @@ class FileReader:
         self, results: Collection[Fact | Unread], position: int
     ) -> Iterator[Evidence | Unread]:
         position += self.file.turn << FILE_BITS
+        is_log = self.file.is_log
         for number, piece in enumerate(results):
             if isinstance(piece, Unread):
                 self._note_refusal(piece)
                 yield piece
                 continue
-            if self.group_names and self.file.is_log:
+            if is_log and self.group_names:
                 piece = replace(piece, values=renamed(piece.values, self.group_names))
             if is_dating(piece):
-                self._note_mark(piece)
+                if is_log:
+                    self._note_mark(piece)
+                else:
+                    self._note_subject(piece)
                 self._note_members(piece)
                 self._note_numbers(piece)
-                self._note_subject(piece)
                 self._note_gap(piece)
             self.stats.facts += 1
-            if self.file.is_log and piece.at_ms is not None and _begins_period(piece.kind):
+            if is_log and piece.at_ms is not None and _begins_period(piece.kind):
                 self._note_time(piece.at_ms)
             yield from evidence_of(self.file, piece, position + number, self.brokers, self._shown)
 
@@ -1133,11 +1138,15 @@ class FileReader:
 
     def _note_time(self, at_ms: int) -> None:
         stats = self.stats
-        if stats.last_ms is not None and at_ms < stats.last_ms - CLOCK_SLACK_MS:
-            stats.jumps_back += 1
-            stats.worst_jump_ms = max(stats.worst_jump_ms, stats.last_ms - at_ms)
-        stats.first_ms = at_ms if stats.first_ms is None else min(stats.first_ms, at_ms)
-        stats.last_ms = at_ms if stats.last_ms is None else max(stats.last_ms, at_ms)
+        if stats.first_ms is None or stats.last_ms is None:
+            stats.first_ms = stats.last_ms = at_ms
+        elif at_ms > stats.last_ms:
+            stats.last_ms = at_ms
+        else:
+            if at_ms < stats.last_ms - CLOCK_SLACK_MS:
+                stats.jumps_back += 1
+                stats.worst_jump_ms = max(stats.worst_jump_ms, stats.last_ms - at_ms)
+            stats.first_ms = min(stats.first_ms, at_ms)
         first_ms, last_ms = stats.period or (at_ms, at_ms)
         stats.period = min(first_ms, at_ms), max(last_ms, at_ms)
 

@@ -186,8 +186,11 @@ class MemberTimeline:
             self._first_data(member, topics, v)
 
     def _connections_of(self, client_id: str) -> Connections:
-        new = Connections(ended=self._ended, timed="#" in client_id)
-        return self._connections.setdefault(client_id, new)
+        connections = self._connections.get(client_id)
+        if connections is None:
+            connections = Connections(ended=self._ended, timed="#" in client_id)
+            self._connections[client_id] = connections
+        return connections
 
     def _table_listed(self, piece: MembersListedPiece, at_ms: int) -> None:
         """Record a dump from a broker whose log has ended, with all its connections."""

@@ -1,6 +1,7 @@
 """Versions as sent over the wire: the ordinal of ``MQVersion.Version``."""
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 
 from rebalance_core.model.versions import (
     HIGHER_TEXT,
@@ -22,6 +23,7 @@ V3_4_9 = 121  # sent by ali-ons, a client for Node.js, in every release
 V4_0_0 = 213  # below it, the enum is irregular and the releases are not modelled
 
 
+@cache
 def version_of_ordinal(ordinal: int) -> str | None:
     """Return the version with that ordinal, or a snapshot's release; None below 4.0.0 except for
     3.4.9.
