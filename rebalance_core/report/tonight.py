@@ -7,7 +7,7 @@ from dataclasses import dataclass
 GroupName = tuple[str, str]
 
 HAPPENINGS_ON_PAGE = 60
-"""Maximum number of events that the page lists: the most severe, in order of time."""
+"""Maximum number of lines of events on the page: the most severe, in order of time."""
 HAPPENINGS_OF_GROUP = 4
 """Maximum number of events in a group's row in the table of groups: the last ones."""
 DIFFERENCES_ON_PAGE = 50
@@ -49,10 +49,18 @@ class Tonight:
     groups_shown: int = 0
 
     @property
-    def gravest(self) -> list[Happening]:
-        """The events that the page lists, by time."""
-        ordered = sorted(self.happenings, key=lambda one: (one.weight, -one.size, one.at_ms))
-        return sorted(ordered[:HAPPENINGS_ON_PAGE], key=lambda one: one.at_ms)
+    def lines(self) -> list[list[Happening]]:
+        """The events that the page lists, by time; those of several groups that are alike, such as
+        of a topic that all read, share a line.
+        """
+        alike: dict[tuple[str, int, str], list[Happening]] = defaultdict(list)
+        for one in self.happenings:
+            alike[one.cluster, one.at_ms, one.text].append(one)
+        ordered = sorted(
+            alike.values(),
+            key=lambda some: (some[0].weight, -max(one.size for one in some), some[0].at_ms),
+        )
+        return sorted(ordered[:HAPPENINGS_ON_PAGE], key=lambda some: some[0].at_ms)
 
     @property
     def of_groups(self) -> Mapping[GroupName, list[Happening]]:

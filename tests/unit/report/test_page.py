@@ -216,6 +216,24 @@ def test_a_quiet_night_and_a_large_one() -> None:
     assert len(page) < len(render_page(busy)) + 40_000
 
 
+def test_one_event_of_many_groups_is_one_line() -> None:
+    """A topic that all read is scaled out once; each group's own row has it."""
+    named = [f"g{number}" for number in range(9)]
+    what = "Topics scaled out: queues of t 8 → 12"
+    events = [Happening("", name, FROM + HOUR, what, 5) for name in named]
+    later = Happening("", "g1", FROM + 2 * HOUR, what, 5)
+    shown = report(
+        tonight=Tonight(FROM, FROM + 3 * HOUR, (*events, later)),
+        group_rows=tuple(GroupRow("", name, "EQUAL") for name in named),
+    )
+    page = render_page(shown)
+    text = section(page, "tonight")
+    assert text.count(what) == 2
+    assert "g0 , g1 , g2 , g3 , g4 , g5 and 3 more Topics scaled out" in text
+    assert "more of these groups" not in text
+    assert section(page, "groups").count(what) == 10
+
+
 def test_hostile_names_are_text_and_can_be_written() -> None:
     page = render_page(hostile_report())
     page.encode("utf-8")
