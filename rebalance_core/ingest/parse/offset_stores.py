@@ -197,7 +197,7 @@ def _order(entry: Entry, what: str) -> Mapping[str, object]:
         for n, step in enumerate(first_and_steps)
     ]
     renewed = {
-        long_of(offset, f"an offset of ot of {what}"): long_of(ms, f"a time of ot of {what}")
+        offset_of(offset, f"an offset of ot of {what}"): long_of(ms, f"a time of ot of {what}")
         for offset, ms in entry.mapping("ot").items()
     }
     bits = entry.optional_long("cm") or 0

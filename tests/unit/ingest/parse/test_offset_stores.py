@@ -109,6 +109,11 @@ STORES: tuple[tuple[Callable[[str, str], list[Fact | Unread]], str, str], ...] =
         "T, b, 1",
     ),
     (parse_consumer_order_info_json, '{"table":{"T@G":{1:{"o":[%s]}}}}', "T@G, queue 1"),
+    (
+        parse_consumer_order_info_json,
+        '{"table":{"T@G":{1:{"o":[5],"ot":{%s:60000}}}}}',
+        "ot of T@G, queue 1",
+    ),
     (parse_rocksdb_config, "type: offsetTable1, Key: T@G, Value: {0=7, 1=%s}\n", "T@G, queue 1"),
 )
 """A store's parser, the store with an offset left out, and the key of that offset."""
