@@ -611,13 +611,19 @@ CLIENT_LOG = (
     ),
     trouble(
         "flow_controlled", CLIENT, GROUP,
-        fields("group, topic, broker_name, queue_id: int, reason (COUNT, SIZE, SPAN)"),
+        fields(
+            "group, topic, broker_name, queue_id: int, reason (COUNT, SIZE, SPAN), "
+            "min_offset?: int (of the first message in the cache)"
+        ),
         "FLOW_CONTROLLED",
         "a client pauses pulls from a queue until it has finished messages in its cache",
         thinning=ONE_A_MINUTE,
         with_pid=True,
         about=QUEUE,
-        details=fields("reason, log"),
+        details=fields(
+            "reason, log, min_offset? (of the first message in the cache, newest), "
+            "min_since_ms? (since when that was the first)"
+        ),
     ),
     trouble(
         "start_refused", CLIENT, GROUP,

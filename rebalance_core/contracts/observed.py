@@ -137,7 +137,8 @@ _OTHER_KINDS = (
             "file (log, store), name (broker.log, topics.json, …), files (how many), facts, "
             "until_ms? (last line of broker.log), "
             "unreadable? (files of broker.log without a readable end), "
-            "folders? (whose logs speak for the broker), unlogged? (those of them without one)"
+            "folders? (whose logs speak for the broker), unlogged? (those of them without one), "
+            "elected? (whether DLedger elects the master)"
         ),
     ),
     FactKind(

@@ -1834,6 +1834,7 @@ class BrokerFileDetails(TypedDict):
     unreadable: NotRequired[str]
     folders: NotRequired[str]
     unlogged: NotRequired[str]
+    elected: NotRequired[str]
 
 
 class BrokerFileFact(Fact):
@@ -2800,6 +2801,8 @@ class FlowControlledDetails(TypedDict):
 
     reason: str
     log: str
+    min_offset: NotRequired[str]
+    min_since_ms: NotRequired[str]
 
 
 class FlowControlledFact(Fact):

@@ -44,6 +44,7 @@ class BrokerFolder:
         turns: the turns of a broker whose master changes between processes, or that was moved to
             another machine: (start, whether it is the master, ``file:line``), the first at 0.
         by_turns: whether a process of the broker changed from slave to master or vice versa.
+        elected: whether DLedger elects the broker's master.
     """
 
     broker_name: str
@@ -55,6 +56,7 @@ class BrokerFolder:
     role_known: bool = True
     turns: tuple[tuple[int, bool, str], ...] = ()
     by_turns: bool = False
+    elected: bool = False
 
     def is_authoritative(self, at_ms: int | None) -> bool:
         """Return True if the facts in its files at that time count as the broker's."""
@@ -69,8 +71,8 @@ _Statement = tuple[int, bool, str]
 
 @dataclass
 class _Clues:
-    """A broker's identity from its folder's files; ``roles`` are stated by a controller or
-    DLedger.
+    """A broker's identity from its folder's files; ``roles`` are stated by a controller or DLedger;
+    ``elected`` if by DLedger.
     """
 
     booted: list[tuple[int, str, str, str]] = field(default_factory=list)
@@ -82,6 +84,7 @@ class _Clues:
     slave: list[_Statement] = field(default_factory=list)
     roles: list[_Statement] = field(default_factory=list)
     acting: bool = False
+    elected: bool = False
 
 
 @dataclass
@@ -232,6 +235,7 @@ def _read(clues: _Clues, piece: ClusterEvidence, end_ms: int) -> None:
     elif piece.kind == "broker_role":
         clues.addresses |= {piece.values["address"]} if "address" in piece.values else set()
         clues.named |= {piece.values["broker"]} if "broker" in piece.values else set()
+        clues.elected |= "broker" in piece.values
         clues.roles.append((at_ms, piece.values["slave"], piece.source))
     elif piece.kind == "broker_local":
         clues.local.add(piece.values["address"])
@@ -299,6 +303,7 @@ def _replicas(
             role_known=authoritative or roles[folder] is not None or another,
             turns=turns.get(folder, ()),
             by_turns=by_turns,
+            elected=any(each.elected for each in clues.values()),
         )
     return replicas
 

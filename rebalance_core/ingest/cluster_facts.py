@@ -191,6 +191,8 @@ def _files(
                 turns = {folder for folder in speaking if context.folders[folder].by_turns}
                 logged = {file.place for file in collection.files if file.kind == BROKER_LOG}
                 count["unlogged"] = sorted(turns - logged)
+                if any(context.folders[folder].elected for folder in speaking):
+                    count["elected"] = True
             _spanning(rows, "BROKER_FILE", context, source, count, place, span)
 
 

@@ -573,6 +573,7 @@ class FlowControlledValues(TypedDict):
     broker_name: str
     queue_id: int
     reason: str
+    min_offset: NotRequired[int]
     pid: NotRequired[str]
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rebalance_core.ingest.evidence_types import (
         BrokerAddressPiece,
         ConsumerDataPiece,
+        FlowControlledPiece,
         HeartbeatPiece,
         MessageExpiredPiece,
         MessageOfAnyExpiredPiece,
@@ -321,6 +322,39 @@ def _expired(
     )
 
 
+def _flow_controlled(
+    rows: FactRows, piece: FlowControlledPiece, at_ms: int, clients: Clients | None
+) -> None:
+    """Add the row of a queue, with the first message in the cache and since when it is the
+    first.
+    """
+    v = piece.values
+    first = v.get("min_offset")
+    since_ms = None if first is None else at_ms
+    rows.add(
+        "FLOW_CONTROLLED",
+        at_ms,
+        piece.source,
+        {
+            "reason": v["reason"],
+            LOG_FOLDER: piece.place,
+            "min_offset": first,
+            "min_since_ms": since_ms,
+        },
+        topic=v["topic"],
+        broker_name=v["broker_name"],
+        queue_id=v["queue_id"],
+        client_id=clients.client_id_of(piece) if clients else None,
+        merge=_with_newest_first,
+        alike=("reason", LOG_FOLDER),
+    )
+
+
+def _with_newest_first(first: Details, second: Details) -> Details:
+    """Combine statements about one cache; the time of an unchanged first message is kept."""
+    return first if first["min_offset"] == second["min_offset"] else second
+
+
 def _joining(lowest: str, highest: str) -> Merge:
     """Return a function that combines statements on one queue into one with its lowest and highest
     offsets.
@@ -378,6 +412,7 @@ READERS: dict[str, FactReader] = {
     "subscription_changed": _changed,
     "offset_went_back": _went_back,
     "offset_not_corrected": _not_corrected,
+    "flow_controlled": _flow_controlled,
     "message_expired": _expired,
     "message_of_any_expired": _expired,
     "not_in_member_list": _not_listed,

@@ -142,7 +142,7 @@ class Translator:
             return f"{NO_OFFSET}{group} {queue}" if why.startswith(_NOT_FOUND) else said
         if flow := _FLOW_CONTROL.match(said):
             match = _PULL_REQUEST.search(f"{said} {fields.get('PullRequest') or ''}")
-            return _flow_control(flow[0], match) if match else said
+            return _flow_control(flow[0], match, fields.get("minOffset")) if match else said
         for words, java in _STATES:
             if said.startswith(words):
                 return java + said[len(words) :]
@@ -192,11 +192,12 @@ _PULL_REQUEST = re.compile(
 )
 
 
-def _flow_control(words: str, request: re.Match[str]) -> str:
+def _flow_control(words: str, request: re.Match[str], first: object) -> str:
     said = words if words.startswith("the cached") else "the queue's messages, span too long,"
     queue = f"MessageQueue [topic={request['topic']}, {request['queue']}]"
     return (
-        f"{said} so do flow control, pullRequest=PullRequest [consumerGroup={request['group']}, "
+        f"{said} so do flow control, minOffset={first}, "
+        f"pullRequest=PullRequest [consumerGroup={request['group']}, "
         f"messageQueue={queue}, nextOffset=0]"
     )
 

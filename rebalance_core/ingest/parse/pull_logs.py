@@ -25,6 +25,7 @@ _FLOW_CONTROL = {
     BUFFER_FULL: COUNT,
     SPAN_EXCEEDED: SPAN,
 }
+_FIRST = ", minOffset="
 _REQUEST = "PullRequest [consumerGroup="
 _ILLEGAL = "the pull request offset illegal, "
 
@@ -52,8 +53,13 @@ def _flow_controlled(message: str) -> LineFields:
     if _REQUEST not in message:
         return log_lines.NOTHING  # a lite pull consumer's line, which names no queue
     fields = _of_request(message)
+    if fields is None:
+        return None
     words = next(words for words in _FLOW_CONTROL if message.startswith(words))
-    return None if fields is None else {**fields, "reason": _FLOW_CONTROL[words]}
+    first = between(message[message.find(_FIRST) :], _FIRST, ", ")
+    offset = whole(first[0], java_numbers.LONG_MAX) if first else None
+    named = {} if offset is None else {"min_offset": offset}
+    return {**fields, "reason": _FLOW_CONTROL[words], **named}
 
 
 def _offset_illegal(message: str) -> LineFields:

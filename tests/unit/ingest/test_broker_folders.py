@@ -195,6 +195,15 @@ def made(folder: str, address: str, at_ms: int, *, slave: bool) -> Any:
     return said("broker_role", folder, at_ms, address=address, slave=slave)
 
 
+def test_dledger_elects_the_master_of_a_broker_whose_log_names_it() -> None:
+    """``Begin to change to slave brokerName=b brokerId=1``; a controller's line has an address."""
+    elected = said("broker_role", "x", 2_000, broker="b", slave=True)
+    found = folders("x y z", booted("y", "b", MASTER), elected, booted("z", "c", "10.0.0.9:1"))
+    assert [found[name].elected for name in "xyz"] == [True, True, False]
+    found = folders("x", booted("x", "b", MASTER), made("x", MASTER, 2_000, slave=True))
+    assert not found["x"].elected
+
+
 def test_under_a_controller_each_folder_speaks_while_its_process_is_the_master() -> None:
     """It was killed, came back as slave and took over again; its settings say master throughout."""
     pieces = [

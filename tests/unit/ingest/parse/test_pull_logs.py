@@ -59,7 +59,11 @@ def states(message: str) -> list[Fact | Unread]:
 def test_flow_control_names_the_queue_and_why(message: str, reason: str) -> None:
     (found,) = states(message)
     assert isinstance(found, Stated)
-    assert (found.kind, found.values) == ("flow_controlled", {**NAMED, "reason": reason})
+    values = {**NAMED, "reason": reason, "min_offset": 68}
+    assert (found.kind, found.values) == ("flow_controlled", values)
+    (found,) = states(message.replace("minOffset=68", "minOffset=-1"))
+    assert isinstance(found, Stated)
+    assert found.values == {**NAMED, "reason": reason}
 
 
 @pytest.mark.parametrize(
@@ -173,13 +177,13 @@ def test_a_lite_pull_consumer_names_no_queue() -> None:
 def test_go_logs_it_with_fields(said: str) -> None:
     request = "[ConsumerGroup: g, Topic: T, MessageQueue: brokerName=a, queueId=3, nextOffset=7]"
     fields = {"level": "warning", "msg": said, "time": "2022-10-14T10:24:00Z"}
-    line = json.dumps(fields | {"PullRequest": request})
+    line = json.dumps(fields | {"PullRequest": request, "minOffset": 68})
     translated = Translator().line(line)
     assert translated is not None
     (found,) = states(translated.message)
     assert isinstance(found, Stated)
     assert found.kind == "flow_controlled"
-    assert found.values.items() >= NAMED.items()
+    assert found.values.items() >= {**NAMED, "min_offset": 68}.items()
 
 
 @pytest.mark.parametrize(
