@@ -381,6 +381,9 @@ def _with_brokers(
         masters=masters,
         returned=returned,
         slaves=frozenset(with_slaves | masters.keys()),
+        elected=frozenset(
+            row["broker_name"] for row in files if row["details"].get("elected") == "true"
+        ),
         stops=unlogged_stops(turns, facts, returned),
         moments=moments(facts, turns),
         proxies=frozenset(row["details"]["proxy"] for row in facts["PROXY_STARTED"]),

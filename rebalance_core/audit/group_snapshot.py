@@ -186,6 +186,7 @@ class AuditRun:
         returned: brokers that are down according to events but continue to run, with the start of
             the outage.
         slaves: brokers that have a slave, according to any file.
+        elected: brokers whose master DLedger elects.
         notices: by broker, how it notifies members of changes, in order; without brokers that
             always notify at once.
         stops: by broker, when it was running and when not; unknown between two starts or
@@ -220,6 +221,7 @@ class AuditRun:
     coverage: Coverage = field(default_factory=Coverage)
     returned: Mapping[str, int] = field(default_factory=dict)
     slaves: frozenset[str] = frozenset()
+    elected: frozenset[str] = frozenset()
     notices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     stops: Mapping[str, Timeline[Process]] = field(default_factory=dict)
     moments: Mapping[str, tuple[tuple[int, str], ...]] = field(default_factory=dict)

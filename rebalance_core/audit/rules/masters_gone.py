@@ -164,8 +164,8 @@ def _old_copy(
 ) -> int | None:
     """Return when a commit was seen that a slave would have had, or None if it may lack all."""
     version = nearest_version(group.run.versions.get(broker, ""))
-    of_4 = version is not None and version.is_v4
-    kept_ms = outage.down_ms - (OLD_SLAVE_COPY_MS if of_4 else SLAVE_COPY_MS)
+    often = broker in group.run.elected or (version is not None and version.is_v4)
+    kept_ms = outage.down_ms - (OLD_SLAVE_COPY_MS if often else SLAVE_COPY_MS)
     return min(
         (
             row["observed_ms"]

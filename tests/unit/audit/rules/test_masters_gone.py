@@ -146,3 +146,5 @@ def test_a_copy_that_is_older_than_a_slave_s_is_a_warning() -> None:
         group = snapshot_of(*switch, commits=[commit(0, 42, seen), commit(0, 30, 130)])
         group = replace(group, run=replace(group.run, versions={"a": version}))
         assert severities(FELL_BACK, group) == [severity]
+        elected = replace(group, run=replace(group.run, elected=frozenset("a")))
+        assert severities(FELL_BACK, elected) == ["WARNING"]
