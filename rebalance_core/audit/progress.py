@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from rebalance_core.audit.dumps import holders_at_end, queue_of
+from rebalance_core.audit.dumps import (
+    holder_address,
+    holders_at_end,
+    newest_answers,
+    number,
+    queue_of,
+    seen_ms,
+)
 from rebalance_core.audit.group_snapshot import GroupSnapshot, grouped
-from rebalance_core.audit.offsets import BETWEEN_READS
+from rebalance_core.audit.offsets import BETWEEN_READS, Offsets
 from rebalance_core.audit.subscriptions import all_known, is_broadcasting
 from rebalance_core.audit.topic_settings import configs, last_topics, readable_queues
 from rebalance_core.contracts.progress import (
@@ -74,7 +81,7 @@ def progress_rows(group: GroupSnapshot) -> list[GroupQueueProgressRow]:
 def stands_still(row: GroupQueueProgressRow) -> bool:
     """Return True if files show that the queue's commit does not advance while its end grows.
 
-    If no file has a queue's end, `stuck_in_cache` shows whether the queue stands still.
+    Where the ends do not show it, `stuck_in_cache` may.
     """
     return row["still_since_ms"] is not None
 
@@ -92,37 +99,63 @@ class FullCache(NamedTuple):
 
 
 def stuck_in_cache(group: GroupSnapshot) -> dict[MessageQueue, FullCache]:
-    """Return the queues whose end is in no file and that stand still according to their holder's
-    log alone.
+    """Return the queues that stand still according to their holder's log, although their ends do
+    not show it: no file has the end, or files show it too rarely.
 
-    The queue's commits are equal, and at two times between the first and the last of them, at least
-    a standstill apart, its cache was full, so that it did not pull: messages wait beyond the
-    commit. A line after the last commit counts as at that commit. A commit is made at most
-    OFFSET_PERSIST_MS before a file shows it; if a fact begins earlier, only its last line counts,
-    as the others may precede the commit. An older end, such as that of a new topic, does not show
-    whether messages wait.
+    While its cache was full the holder did not pull, so messages waited beyond the commit. At two
+    times, at least a standstill apart, the cache was full, and in between its first message stayed
+    the same and no later commit is known, or the commits were equal. A line after the last commit
+    counts as at that commit. A time before the end was last seen at the commit does not count.
     """
     controlled = grouped(_of_holders(group), queue_of)
     stuck = {}
     for row in progress_rows(group) if controlled else ():
-        waits_ms, seen_ms = row["waits_since_ms"], row["committed_ms"]
-        if waits_ms is None or seen_ms is None or _end_not_seen(row) is None:
+        facts = controlled.get(queue_of(row), ())
+        if not facts or stands_still(row) or row["reason"] == COMMIT_FELL:
             continue
-        facts = [
-            fact
-            for fact in controlled.get(queue_of(row), ())
-            if fact["last_ms"] >= waits_ms and fact["first_ms"] <= seen_ms
-        ]
-        if not facts:
-            continue
-        made_ms = waits_ms - OFFSET_PERSIST_MS
-        times = [max(ms, waits_ms) for fact in facts if (ms := fact["first_ms"]) >= made_ms]
-        times += [min(fact["last_ms"], seen_ms) for fact in facts]
-        since_ms = min(times)
-        if max(times) - since_ms >= STANDSTILL_MS:
+        full = [*_with_same_first(row, facts), *_at_equal_commits(row, facts)]
+        idle_ms = row["stored_ms"] or 0
+        times_ms = [(max(from_ms, idle_ms), to_ms) for from_ms, to_ms in full]
+        lasting = [from_ms for from_ms, to_ms in times_ms if to_ms - from_ms >= STANDSTILL_MS]
+        if lasting:
             newest = max(facts, key=lambda fact: fact["last_ms"])
-            stuck[queue_of(row)] = FullCache(newest["client_id"], since_ms)
+            stuck[queue_of(row)] = FullCache(newest["client_id"], min(lasting))
     return stuck
+
+
+def _with_same_first(
+    row: GroupQueueProgressRow, facts: Iterable[FlowControlledFact]
+) -> Iterator[tuple[int, int]]:
+    """Yield the times between which the first message in a full cache was the same, if a commit
+    that was seen since then is not beyond it.
+    """
+    committed, seen_ms = row["committed"], row["committed_ms"]
+    if committed is None or seen_ms is None:
+        return
+    for fact in facts:
+        first = number(fact["details"].get("min_offset"))
+        since_ms = number(fact["details"].get("min_since_ms"))
+        if committed <= first and since_ms <= seen_ms:
+            yield since_ms, fact["last_ms"]
+
+
+def _at_equal_commits(
+    row: GroupQueueProgressRow, facts: Iterable[FlowControlledFact]
+) -> Iterator[tuple[int, int]]:
+    """Yield the first and the last time at which a cache was full while the commits were equal.
+
+    A commit is made at most OFFSET_PERSIST_MS before a file shows it; if a fact begins earlier,
+    only its last line counts, as the others may precede the commit.
+    """
+    waits_ms, seen_ms = row["waits_since_ms"], row["committed_ms"]
+    if waits_ms is None or seen_ms is None:
+        return
+    facts = [f for f in facts if f["last_ms"] >= waits_ms and f["first_ms"] <= seen_ms]
+    made_ms = waits_ms - OFFSET_PERSIST_MS
+    times_ms = [max(ms, waits_ms) for fact in facts if (ms := fact["first_ms"]) >= made_ms]
+    times_ms += [min(fact["last_ms"], seen_ms) for fact in facts]
+    if times_ms:
+        yield min(times_ms), max(times_ms)
 
 
 def _of_holders(group: GroupSnapshot) -> Sequence[FlowControlledFact]:
@@ -138,7 +171,20 @@ def _of_holders(group: GroupSnapshot) -> Sequence[FlowControlledFact]:
 
 
 def falls_behind(row: GroupQueueProgressRow) -> bool:
-    """Return whether the queue has more unread messages than before, beyond a burst."""
+    """Return whether the queue has more unread messages than before, beyond a burst, and the commit
+    still moves.
+    """
+    return _backlog_grew(row) and not _has_stopped(row)
+
+
+def may_stand_still(row: GroupQueueProgressRow) -> bool:
+    """Return whether the commit has stopped, although files show only that the backlog grew, not
+    when: the messages may be newer than the time of a standstill.
+    """
+    return _backlog_grew(row) and _has_stopped(row) and not stands_still(row)
+
+
+def _backlog_grew(row: GroupQueueProgressRow) -> bool:
     before, before_ms, unread = row["unread_before"], row["unread_before_ms"], row["unread"]
     end_ms, rate, read = row["end_ms"], row["end_rate"], row["commit_rate"]
     if before is None or before_ms is None or unread is None or end_ms is None:
@@ -147,6 +193,12 @@ def falls_behind(row: GroupQueueProgressRow) -> bool:
         return False
     burst = rate * BURST_MS / SECOND_MS
     return end_ms - before_ms >= FALLING_MS and unread - before > max(burst, 1)
+
+
+def _has_stopped(row: GroupQueueProgressRow) -> bool:
+    """Return whether the commit has not moved for as long as falling behind takes to show."""
+    since_ms, seen_ms = row["waits_since_ms"], row["committed_ms"]
+    return since_ms is not None and seen_ms is not None and seen_ms - since_ms >= FALLING_MS
 
 
 def first_loss_ms(row: GroupQueueProgressRow) -> int | None:
@@ -201,6 +253,73 @@ def _is_above_end(row: GroupQueueProgressRow) -> bool:
     return committed is not None and end is not None and committed - end > BETWEEN_READS
 
 
+def held_rows(group: GroupSnapshot) -> list[GroupQueueProgressRow]:
+    """Return the rows of queues that a member holds at the end, by the ledger or by a dump, and
+    whose commits concern them: those of a topic of type LITE do not.
+
+    A consumerProgress alone names the address of a queue's holder, and no client id.
+    """
+    held = {*holders_at_end(group)}
+    if not group.members:
+        answers = newest_answers(group)
+        held |= {queue for queue, answer in answers.items() if holder_address(answer)}
+    return [
+        row for row in progress_rows(group) if queue_of(row) in held and row["reason"] != LITE_TOPIC
+    ]
+
+
+def uncommitted_since(group: GroupSnapshot) -> dict[MessageQueue, int]:
+    """Return since when, epoch ms, members have held the queues on which no file has a commit,
+    although files show commits that are newer than the time by which one is due.
+    """
+    offsets, asked = Offsets(group), newest_answers(group)
+    since_ms: dict[MessageQueue, int] = {}
+    for owned in group.owned:
+        if owned["client_id"] is not None:
+            queue = queue_of(owned)
+            since_ms[queue] = max(owned["from_ms"], since_ms.get(queue, 0))
+    without = {queue_of(row) for row in held_rows(group) if row["committed"] is None}
+    return {
+        queue: from_ms
+        for queue, from_ms in since_ms.items()
+        if queue in without
+        and offsets.committed([queue]) == "none"
+        and (
+            _store_shows(group, queue, from_ms + STANDSTILL_MS)
+            or (queue in asked and asked[queue]["first_ms"] >= from_ms + STANDSTILL_MS)
+        )
+    }
+
+
+def never_committed(group: GroupSnapshot) -> dict[MessageQueue, int]:
+    """Return the queues of `uncommitted_since` that received messages."""
+    since_ms = uncommitted_since(group)
+    return {queue: ms for queue, ms in since_ms.items() if _came_after(group, queue, ms)}
+
+
+def _store_shows(group: GroupSnapshot, queue: MessageQueue, due_ms: int) -> bool:
+    """Return whether a store of the broker was copied after a commit was due."""
+    if group.run.offsets_ms is None:  # tables without a collection: missing commits were not made
+        return True
+    return group.run.offsets_until_ms.get(queue.broker_name, 0) >= due_ms
+
+
+def _came_after(group: GroupSnapshot, queue: MessageQueue, since_ms: int) -> bool:
+    """Return whether the end has grown since its holder had to commit.
+
+    Where no end is older than that, the growth between two ends counts that are as far apart as a
+    commit takes.
+    """
+    due_ms = since_ms + STANDSTILL_MS
+    ends = sorted(group.ends.get((queue.topic, queue.broker_name, queue.queue_id), ()), key=seen_ms)
+    before = [row for row in ends if row["observed_ms"] < due_ms]
+    if not ends or ends[-1]["observed_ms"] < due_ms:
+        return False
+    first = before[-1] if before else ends[0]
+    apart = bool(before) or ends[-1]["observed_ms"] - first["observed_ms"] >= STANDSTILL_MS
+    return apart and ends[-1]["max_offset"] > first["max_offset"]
+
+
 def progress_of(group: GroupSnapshot) -> GroupProgress:
     """Return the group's progress: the worst word among its queues."""
     if is_broadcasting(group):
@@ -218,6 +337,8 @@ def progress_of(group: GroupSnapshot) -> GroupProgress:
         return GroupProgress(UNKNOWN, unseen)
     if any(row["reason"] == LITE_TOPIC for row in rows):
         return GroupProgress(UNKNOWN, LITE_TOPIC)
+    if any(not is_retry_topic(queue.topic) for queue in never_committed(group)):
+        return GroupProgress(UNKNOWN, NO_COMMIT)
     if any(row["commit_rate"] for row in rows):
         return GroupProgress(MOVES)
     return _of_quiet(group, rows)

@@ -271,7 +271,7 @@ def _figures(commit: _Seen, end: _Seen, low: Ints, rows: int) -> dict[str, pa.Ar
     commit_rate, commit_timed = commit.rates(rows)
     end_rate, end_timed = end.rates(rows)
     since, still = _still(commit, end, (begin, after), (begin_e, after_e))
-    before, before_ms, compared = _before(commit, end, (begin, after), (begin_e, after_e), both)
+    before, before_ms, compared = _before(commit, end, rows)
     return {
         "committed": pa.array(committed, mask=~has_commit),
         "committed_ms": pa.array(committed_ms, mask=~has_commit),
@@ -384,41 +384,25 @@ def _last_below_ms(commit: _Seen, begin: Ints, after: Ints) -> pa.Array:
     return pa.array(below_ms, mask=below_ms == _BEFORE_ALL)
 
 
-def _before(
-    commit: _Seen,
-    end: _Seen,
-    commits: tuple[Ints, Ints],
-    ends: tuple[Ints, Ints],
-    both: Bools,
-) -> tuple[Ints, Ints, Bools]:
-    """Return the largest possible number of unread messages at the first end after a commit, and
-    its time.
-
-    ``both`` marks the rows that have a commit and an end.
+def _before(commit: _Seen, end: _Seen, rows: int) -> tuple[Ints, Ints, Bools]:
+    """Return the largest possible number of unread messages of each row, its time, and which rows
+    have them: at the last end at which none was unread, otherwise at the first end after a commit.
     """
-    before, at_ms = (np.zeros(len(both), np.int64) for _ in range(2))
-    compared = np.zeros(len(both), np.bool_)
-    rows = np.flatnonzero(both)
-    if not len(rows):
+    before, at_ms = (np.zeros(rows, np.int64) for _ in range(2))
+    compared = np.zeros(rows, np.bool_)
+    if not len(commit.of) or not len(end.of):
         return before, at_ms, compared
-    counts = (ends[1] - ends[0])[rows]
-    ends_seen = ranges(ends[0][rows], counts)
-    starts = np.cumsum(counts) - counts
-    first_commit = commit.at_ms[commits[0][rows]]
-    early = end.at_ms[ends_seen] < first_commit.repeat(counts)
-    first = np.add.reduceat(early, starts)
-    has_later = first < counts
-    rows, first = rows[has_later], (ends[0][rows] + first)[has_later]
-    if not len(rows):
-        return before, at_ms, compared
-    seen_ms = end.at_ms[first]
-    counts = (commits[1] - commits[0])[rows]
-    commits_seen = ranges(commits[0][rows], counts)
-    earlier = commit.at_ms[commits_seen] <= seen_ms.repeat(counts)
-    place = commits[0][rows] + np.add.reduceat(earlier, np.cumsum(counts) - counts) - 1
-    before[rows] = np.maximum(end.offset[first] - commit.offset[place], 0)
-    at_ms[rows] = seen_ms
-    compared[rows] = True
+    low_ms = min(commit.at_ms.min(), end.at_ms.min())
+    span_ms = max(commit.at_ms.max(), end.at_ms.max()) - low_ms + 1
+    made, seen = (each.of * span_ms + each.at_ms - low_ms for each in (commit, end))
+    newest = made.searchsorted(seen, side="right") - 1
+    after = np.flatnonzero((newest >= 0) & (commit.of[newest] == end.of))
+    unread = np.maximum(end.offset[after] - commit.offset[newest[after]], 0)
+    first, idle = first_of_run(end.of[after]), unread == 0
+    last_idle = np.flatnonzero(idle)[last_of_run(end.of[after[idle]])]
+    for chosen in (np.flatnonzero(first), last_idle):
+        of, place = end.of[after[chosen]], after[chosen]
+        before[of], at_ms[of], compared[of] = unread[chosen], end.at_ms[place], True
     return before, at_ms, compared
 
 

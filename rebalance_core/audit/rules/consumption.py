@@ -17,7 +17,6 @@ from rebalance_core.audit.dumps import (
     newest_of_queues,
     number,
     queue_of,
-    seen_ms,
 )
 from rebalance_core.audit.group_snapshot import (
     ExpiredMessages,
@@ -30,14 +29,18 @@ from rebalance_core.audit.group_snapshot import (
     plural,
 )
 from rebalance_core.audit.known_shares import strategy_is_known
-from rebalance_core.audit.offsets import Offsets, messages
+from rebalance_core.audit.offsets import messages
 from rebalance_core.audit.progress import (
     falls_behind,
     first_loss_ms,
+    held_rows,
     is_idle,
+    may_stand_still,
+    never_committed,
     progress_rows,
     stands_still,
     stuck_in_cache,
+    uncommitted_since,
 )
 from rebalance_core.audit.refused_starts import RefusedStarts
 from rebalance_core.audit.rewritten_ids import BY_ORDER
@@ -50,7 +53,7 @@ from rebalance_core.model.flow_control import COUNT, SIZE, SPAN
 from rebalance_core.model.group_settings import CLIENT_REBALANCE
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.times import DAY_MS, MINUTE_MS, STANDSTILL_MS, utc
-from rebalance_core.model.verdicts import ERROR, INFO, LITE_TOPIC, WARNING, Severity
+from rebalance_core.model.verdicts import ERROR, INFO, WARNING, Severity
 from rebalance_core.protocol.shares import busiest_rate
 
 if TYPE_CHECKING:
@@ -82,27 +85,47 @@ class Cause(NamedTuple):
     certain: bool = True
 
 
+NEW_OR_STILL = Cause(
+    "it stands still, or these messages arrived just before the last look",
+    "unknown",
+    "Dump consumerProgress of the group twice, a few minutes apart.",
+    certain=False,
+)
+
+
 def find_standing_still(group: GroupSnapshot) -> Iterator[Finding]:
     """Yield one finding per cause: a member holds the queues, and their commits do not move."""
     if is_broadcasting(group):
         return
-    held, cached = _held(group), stuck_in_cache(group)
+    held, cached = held_rows(group), stuck_in_cache(group)
     since = {queue: full.since_ms for queue, full in cached.items()}
-    since |= {queue_of(row): at for row in held if (at := row["still_since_ms"]) is not None}
+    doubtful = {queue_of(row) for row in held if may_stand_still(row)} - since.keys()
+    for row in held:
+        if stands_still(row) or queue_of(row) in doubtful:
+            since[queue_of(row)] = row["still_since_ms"] or row["waits_since_ms"] or 0
     rows = [row for row in progress_rows(group) if queue_of(row) in since]
     if not rows:
         return
-    main = [row for row in held if not is_retry_topic(row["topic"])]
-    whole = all(stands_still(row) or is_idle(row) for row in main) and any(map(stands_still, main))
+    main = [row for row in held if not is_retry_topic(row["topic"]) and not is_idle(row)]
+    receiving = {queue_of(row) for row in main}
+    whole = receiving <= since.keys() | uncommitted_since(group) and bool(receiving & since.keys())
     causes = _Causes(group)
-    by_cause = grouped(rows, lambda row: causes.cause_of(row, since[queue_of(row)]))
+
+    def cause_of(row: GroupQueueProgressRow) -> Cause | None:
+        cause = causes.cause_of(row, since[queue_of(row)])
+        shown = queue_of(row) not in doubtful or (cause is not None and cause.certain)
+        return cause if shown else NEW_OR_STILL
+
+    by_cause = grouped(rows, cause_of)
     holders = {queue: holder_address(answer) for queue, answer in newest_answers(group).items()}
     holders |= {queue: full.client_id for queue, full in cached.items() if full.client_id}
     for cause, rows in by_cause.items():
         every = "every queue of the group that receives messages"
-        which = every if whole and len(by_cause) == 1 else plural(len(rows), "queue")
+        named = receiving <= set(map(queue_of, rows))
+        which = every if whole and named else plural(len(rows), "queue")
         names = {row["client_id"] or holders.get(queue_of(row), "") for row in rows}
         severity: Severity = ERROR if whole else WARNING
+        severity = INFO if cause == NEW_OR_STILL else severity
         yield _stands_still(rows, since, which, cause, sorted(names - {""}), severity)
 
 
@@ -115,8 +138,7 @@ def _stands_still(
     severity: Severity,
 ) -> Finding:
     since_ms = min(since[queue_of(row)] for row in rows)
-    last_ms = max(since[queue_of(row)] for row in rows)
-    apart = f" (the last of them since {utc(last_ms)})" if last_ms - since_ms >= MINUTE_MS else ""
+    apart = _last_since(since[queue_of(row)] for row in rows)
     seen_ms = max(row["committed_ms"] or 0 for row in rows)
     known = [
         row["unread"]
@@ -155,7 +177,9 @@ def find_falling_behind(group: GroupSnapshot) -> Iterator[Finding]:
     """Yield at most one finding: commits move slower than ends, for longer than a burst."""
     if is_broadcasting(group):
         return
-    rows = [row for row in _held(group) if falls_behind(row) and not stands_still(row)]
+    cached = stuck_in_cache(group)
+    rows = [row for row in held_rows(group) if falls_behind(row) and not stands_still(row)]
+    rows = [row for row in rows if queue_of(row) not in cached]
     if not rows:
         return
     arrive = sum(row["end_rate"] or 0 for row in rows)
@@ -224,7 +248,7 @@ class _Size(NamedTuple):
         queues, rates = dict[str, int](), dict[str, float]()
         taken = fastest = 0.0
         members = set[str]()
-        for row in _held(group):
+        for row in held_rows(group):
             arrive, leave = row["end_rate"], row["commit_rate"]
             if is_retry_topic(row["topic"]) and not arrive:
                 continue
@@ -301,48 +325,28 @@ def find_never_committed(group: GroupSnapshot) -> Iterator[Finding]:
     """
     if is_broadcasting(group):
         return
-    offsets, since = Offsets(group), _held_since(group)
-    asked = newest_answers(group)
-    rows = []
-    for row in _held(group):
-        queue = queue_of(row)
-        if row["committed"] is not None or queue not in since:
-            continue
-        due_ms = since[queue] + STANDSTILL_MS
-        answer = asked.get(queue)
-        looked = _store_shows(group, queue, due_ms) or (
-            answer is not None and answer["first_ms"] >= due_ms
-        )
-        if looked and offsets.committed([queue]) == "none" and _came_after(group, queue, due_ms):
-            rows.append(row)
+    since = never_committed(group)
+    rows = [row for row in held_rows(group) if queue_of(row) in since]
     if not rows:
         return
-    since_ms = min(since[queue_of(row)] for row in rows)
+    since_ms = min(since.values())
     holders = sorted({row["client_id"] for row in rows if row["client_id"]})
     yield Finding(
-        f"Members have held {plural(len(rows), 'queue')} since {utc(since_ms)} and messages "
-        "arrived, but no store or dump has a commit of the group on them: "
-        f"{listed(_names(rows), 5)}. After a restart they start according to ConsumeFromWhere, "
-        "not where they left off.",
+        f"Members have held {plural(len(rows), 'queue')} since {utc(since_ms)}"
+        f"{_last_since(since.values())} and messages arrived, but no store or dump has a commit of "
+        f"the group on them: {listed(_names(rows), 5)}. After a restart they start according to "
+        "ConsumeFromWhere, not where they left off.",
         {"queues": listed(_names(rows)), "holders": listed(holders)},
         first_ms=since_ms,
         shown_ms=max(row["end_ms"] or 0 for row in rows),
     )
 
 
-def _held(group: GroupSnapshot) -> list[GroupQueueProgressRow]:
-    """Return the rows of queues that a member holds at the end, by the ledger or by a dump, and
-    whose commits concern them: those of a topic of type LITE do not.
-
-    A consumerProgress alone names the address of a queue's holder, and no client id.
-    """
-    held = {*holders_at_end(group)}
-    if not group.members:
-        answers = newest_answers(group)
-        held |= {queue for queue, answer in answers.items() if holder_address(answer)}
-    return [
-        row for row in progress_rows(group) if queue_of(row) in held and row["reason"] != LITE_TOPIC
-    ]
+def _last_since(since: Iterable[int]) -> str:
+    """Return since when the last of several queues; empty if all are of the same minute."""
+    all_ms = sorted(since)
+    apart = all_ms[-1] - all_ms[0] >= MINUTE_MS
+    return f" (the last of them since {utc(all_ms[-1])})" if apart else ""
 
 
 def _holders(group: GroupSnapshot) -> dict[MessageQueue, str]:
@@ -352,31 +356,6 @@ def _holders(group: GroupSnapshot) -> dict[MessageQueue, str]:
         return {queue: next(iter(ids)) for queue, ids in held.items() if len(ids) == 1}
     answers = newest_answers(group)
     return {queue: who for queue, answer in answers.items() if (who := holder_address(answer))}
-
-
-def _held_since(group: GroupSnapshot) -> dict[MessageQueue, int]:
-    """Return when the holder of each queue at the end took it, epoch ms."""
-    since: dict[MessageQueue, int] = {}
-    for row in group.owned:
-        if row["client_id"] is not None:
-            queue = queue_of(row)
-            since[queue] = max(row["from_ms"], since.get(queue, 0))
-    return since
-
-
-def _came_after(group: GroupSnapshot, queue: MessageQueue, due_ms: int) -> bool:
-    """Return whether the end has grown since its holder had to commit."""
-    ends = sorted(group.ends.get((queue.topic, queue.broker_name, queue.queue_id), ()), key=seen_ms)
-    seen = [row for row in ends if row["observed_ms"] >= due_ms]
-    before = [row for row in ends if row["observed_ms"] < due_ms]
-    return bool(seen and before) and seen[-1]["max_offset"] > before[-1]["max_offset"]
-
-
-def _store_shows(group: GroupSnapshot, queue: MessageQueue, due_ms: int) -> bool:
-    """Return whether a store of the broker was copied after a commit was due."""
-    if group.run.offsets_ms is None:  # tables without a collection: missing commits were not made
-        return True
-    return group.run.offsets_until_ms.get(queue.broker_name, 0) >= due_ms
 
 
 _FLOW = {
@@ -617,8 +596,9 @@ STANDS_STILL = Rule(
     "COMMIT_STANDS_STILL",
     WARNING,
     f"For {STANDSTILL_MS // MINUTE_MS} minutes or more the commit of a queue has not moved while "
-    "its end grew or, where no file has the end, its holder's cache was full; a member holds the "
-    "queue. ERROR if no queue of the group that receives messages makes progress.",
+    "its end grew or, where no file shows that, its holder's cache was full; a member holds the "
+    "queue. ERROR if no queue of the group that receives messages makes progress; INFO if the "
+    "messages may have arrived just before the last look.",
     "queue_progress; ownership, observed_ownership, GROUP_CONFIG, HELD_QUEUE, STUCK_QUEUE, "
     "FLOW_CONTROLLED, START_REFUSED, TOPIC_MISSING, "
     "REQUEST_FAILED, OFFSET_ILLEGAL, OFFSET_NOT_CORRECTED, MESSAGES_EXPIRED, "

@@ -130,6 +130,10 @@ def of_queue(
     low = next((minimum for _, _, minimum in reversed(high) if minimum >= 0), 0)
     row["commit_rate"] = longest_rate([(c, t, v) for t, v, c in seen])
     row["end_rate"] = longest_rate([("", t, v) for t, v, _ in high])
+    looks = [(t, max(v - commit_at(seen, t), 0)) for t, v, _ in high if seen and seen[0][0] <= t]
+    none_unread = [look for look in looks if look[1] == 0]
+    first = next(iter(none_unread[-1:] or looks[:1]), (None, None))
+    row["unread_before_ms"], row["unread_before"] = first
     at = seen[-1][1] if seen else None
     empty = [t for t, v, _ in high if at is not None and v <= at]
     stored_ms = max([NEVER, *empty, *(t for offset, t in consumed if offset == at)])
@@ -146,6 +150,11 @@ def of_queue(
         row["reason"] = "READ_APART"
     row["still_since_ms"] = still_since([(t, v) for t, v, _ in seen], [(t, v) for t, v, _ in high])
     return row
+
+
+def commit_at(seen: list[tuple[int, int, str]], at_ms: int) -> int:
+    """Return the last commit by that time."""
+    return [v for t, v, _ in seen if t <= at_ms][-1]
 
 
 def fell(seen: list[tuple[int, int]]) -> bool:

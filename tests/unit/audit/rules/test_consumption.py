@@ -69,6 +69,31 @@ def test_it_is_an_error_if_every_queue_that_gets_messages_stands_still() -> None
     assert severities(STILL, group) == ["ERROR"]
 
 
+@pytest.mark.parametrize(
+    ("ends", "stores_ms", "severity"),
+    [
+        # the other queue was never committed, whether or not it received messages
+        ([end(1, 60, at=100), end(1, 300, at=900)], ms(900), "ERROR"),
+        ([end(1, 60, at=100)], ms(900), "ERROR"),
+        # no store shows that it was not
+        ([end(1, 60, at=100), end(1, 300, at=900)], ms(100), "WARNING"),
+        # or it is read
+        (OTHER[1], ms(900), "WARNING"),
+    ],
+)
+def test_a_queue_that_was_never_committed_makes_no_progress_either(
+    ends: list[Row], stores_ms: int, severity: str
+) -> None:
+    commits = [commit(0, 70, at=300), commit(0, 70, at=900)]
+    commits += OTHER[0] if ends is OTHER[1] else []
+    group = held(commits, [end(0, 90, at=400), end(0, 290, at=900), *ends], other=False)
+    run = replace(group.run, offsets_ms={"a": ms(0)}, offsets_until_ms={"a": stores_ms})
+    group = replace(group, run=run)
+    assert severities(STILL, group) == [severity]
+    (one,) = findings_of(STILL, group)
+    assert "The commit of 1 queue has not moved" in one.summary, "queue 1 is not named with it"
+
+
 def test_queues_that_stand_still_since_different_times() -> None:
     commits = [commit(0, 70, at=300), commit(0, 70, at=900), commit(1, 50, at=600)]
     ends = [end(0, 90, at=400), end(0, 290, at=900), end(1, 60, at=650), end(1, 300, at=900)]
@@ -455,6 +480,41 @@ def test_a_member_that_never_commits_is_named() -> None:
     assert findings_of(NEVER, held([commit(0, 1)], [end(0, 20, at=100), end(0, 820)])) == []
 
 
+@pytest.mark.parametrize(
+    ("ends", "found"),
+    [
+        ([(20, 300), (820, 900)], True),
+        # they came within the time of a commit, perhaps just before the last look
+        ([(20, 300), (820, 400)], False),
+        ([(820, 300), (820, 900)], False),
+        ([(820, 900)], False),
+    ],
+)
+def test_ends_that_grow_after_the_join_show_that_messages_came(
+    ends: list[tuple[int, int]], *, found: bool
+) -> None:
+    group = held([], [end(0, high, at=at) for high, at in ends])
+    assert [one.first_ms for one in findings_of(NEVER, group)] == [ms(10)] * found
+
+
+def test_the_time_since_which_the_last_queue_is_held_is_stated() -> None:
+    ends = [end(n, high, at=at) for n in range(2) for at, high in ((100, 20), (1500, 820))]
+    group = held([], ends, join("y", at=600), other=False)
+    since = {row["from_ms"] for row in group.owned if row["topic"] == "T"}
+    first, last = utc(min(since)), utc(max(since))
+    (one,) = findings_of(NEVER, group)
+    assert f"have held 2 queues since {first} (the last of them since {last}) and" in one.summary
+
+
+def test_a_group_with_a_queue_that_was_never_committed_is_not_idle() -> None:
+    ends = [end(0, 20, at=100), end(0, 820, at=900), end(1, 70, at=900)]
+    group = held([commit(1, 70, at=900)], ends, other=False)
+    assert findings_of(NEVER, group) != []
+    assert progress_of(group) == ("UNKNOWN", "NO_COMMIT")
+    # nor where the others move
+    assert progress_of(held([], ends[:2])) == ("UNKNOWN", "NO_COMMIT")
+
+
 def test_who_never_commits_is_not_known_where_ids_were_rewritten() -> None:
     """By the order of the ids as written another queue would be held."""
     group = held([], [end(0, 20, at=100), end(0, 820, at=900)], join("y"))
@@ -623,6 +683,90 @@ def test_the_end_of_a_topics_making_hides_no_standstill(facts: list[Row]) -> Non
     # one look at a full cache is a burst, perhaps
     once = held(commits, [end(0, 0, at=50)], facts=facts[1:] or [held_back(320)])
     assert findings_of(STILL, once) == []
+
+
+EACH_MINUTE = [commit(0, 70, at=at) for at in range(300, 1501, 60)]
+"""Commits of a client's log that stand still from 300 to the end."""
+TWO_DUMPS = [end(0, 60, at=100), end(0, 910, at=1500)]
+BETWEEN = [commit(0, 40, at=100), *EACH_MINUTE], TWO_DUMPS
+
+
+@pytest.mark.parametrize("reason", ["COUNT", "SIZE", "SPAN"])
+def test_a_full_cache_shows_that_messages_came_between_two_dumps(reason: str) -> None:
+    (one,) = findings_of(STILL, (group := held(*BETWEEN, facts=[held_back(1490, reason)])))
+    assert severities(STILL, group) == ["WARNING"]
+    assert "840 messages unread in T a:0 at 70" in one.summary
+    assert one.first_ms == ms(310)
+    assert findings_of(FALLS, group) == []
+    assert progress_of(group).word == "STANDS_STILL"
+    alone = held(*BETWEEN, facts=[held_back(1490, reason)], other=False)
+    assert severities(STILL, alone) == ["ERROR"]
+
+
+def with_first(offset: int, since: float, until: float = 1490) -> Row:
+    row = held_back(until)
+    details = row["details"] | {"min_offset": str(offset), "min_since_ms": str(ms(since))}
+    return row | {"details": details}
+
+
+@pytest.mark.parametrize(
+    ("first", "stands"),
+    [
+        (with_first(70, 400), True),
+        # an orderly listener has taken the message at the commit from the cache
+        (with_first(71, 400), True),
+        # another message is the first by now
+        (with_first(69, 400), False),
+        # for a moment
+        (with_first(70, 1400), False),
+        # since after the last commit that a file has
+        (with_first(70, 1510, 1700), False),
+        # its log names no first message
+        (held_back(1490), False),
+    ],
+)
+def test_the_first_message_in_a_full_cache_shows_it_without_commits_in_the_log(
+    first: Row, *, stands: bool
+) -> None:
+    commits = [commit(0, 40, at=100), commit(0, 70, at=1500)]
+    group = held(commits, TWO_DUMPS, facts=[first])
+    assert len(findings_of(STILL, group)) == stands
+    assert len(findings_of(FALLS, group)) == (not stands)
+    assert progress_of(group).word == ("STANDS_STILL" if stands else "FALLS_BEHIND")
+
+
+def test_a_cache_that_was_full_before_the_queue_was_read_to_its_end_is_over() -> None:
+    ends = [end(0, 60, at=100), end(0, 70, at=1000), end(0, 910, at=1500)]
+    early, late = full(310, 980), full(1010, 1490)
+    assert findings_of(STILL, held(BETWEEN[0], ends, facts=[early])) == []
+    (one,) = findings_of(STILL, held(BETWEEN[0], ends, facts=[early, late]))
+    assert one.first_ms == ms(1010)
+    # a copy that is older than assumed looks like a commit that fell
+    fell = [commit(0, 200, at=200), *EACH_MINUTE]
+    assert findings_of(STILL, held(fell, TWO_DUMPS, facts=[full(310, 1490)])) == []
+
+
+def test_what_does_not_move_does_not_fall_behind() -> None:
+    """Between two dumps nothing shows when the messages came."""
+    group = held(*BETWEEN)
+    assert findings_of(FALLS, group) == []
+    assert progress_of(group) == ("UNKNOWN", "UNCHANGED")
+    (one,) = findings_of(STILL, group)
+    assert one.severity == "INFO"
+    still_or = "it stands still, or these messages arrived just before the last look"
+    assert f"840 messages unread in T a:0 at 70; {still_or}." in one.summary
+    # a cause that files show tells that it does not read
+    config = fact("GROUP_CONFIG", 800, 1600, broker_name="a", consume_enable="false")
+    assert severities(STILL, held(*BETWEEN, facts=[config])) == ["WARNING"]
+
+
+def test_what_was_read_to_the_end_shortly_before_does_not_fall_behind() -> None:
+    """Commits equal the end for twenty minutes, and a burst comes with the last dump."""
+    commits = [commit(0, 10, at=100)] + [commit(0, 900, at=at) for at in range(300, 1501, 60)]
+    ends = [end(0, 60, at=100), end(0, 900, at=1450), end(0, 1800, at=1500)]
+    group = held(commits, ends)
+    assert findings_of(FALLS, group) == findings_of(STILL, group) == []
+    assert progress_of(group).word == "MOVES"
 
 
 def test_a_fact_of_a_whole_night_shows_the_cache_at_its_end_alone() -> None:
