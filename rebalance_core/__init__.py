@@ -275,7 +275,7 @@ def size(tables: Any, **options: Any) -> Tables:
 
 
 def what_if(
-    members: Any, queues: Any, strategy: Any, change: Mapping[str, Any], **more: Any
+    members: Any, queues: Any, strategy: Any, change: Mapping[str, object], **more: Any
 ) -> WhatIf:
     """Return a change's effect on a group: owners before and after, what moves, how even it is.
 

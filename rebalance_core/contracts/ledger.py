@@ -86,7 +86,7 @@ LACKS = "lacks"
 same words every night."""
 
 
-def fingerprint_of(finding: Mapping[str, Any], about: str) -> str:
+def fingerprint_of(finding: Mapping[str, object], about: str) -> str:
     """Return the fingerprint of a row of ``findings``.
 
     Clients are left out: a client that restarts has a new id. `LACKS` is included where a finding
@@ -103,9 +103,8 @@ def fingerprint_of(finding: Mapping[str, Any], about: str) -> str:
     names = ["cluster", "rule_id", "consumer_group", "topic"]
     names += {BROKER: ["broker_name"], QUEUE: ["broker_name", "queue_id"]}.get(about, [])
     values = [finding.get(name) for name in names]
-    values += [
-        value for name, value in dict(finding.get("evidence") or ()).items() if name == LACKS
-    ]
+    evidence: Any = finding.get("evidence") or ()
+    values += [value for name, value in dict(evidence).items() if name == LACKS]
     text = json.dumps(values)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -154,7 +154,7 @@ def growth_plans(
     for factor, count in consumers.items():
         for name in () if count is None else dict.fromkeys((strategy, *strategies)):
             assert count is not None
-            change: dict[str, Any] = {"add_consumers": max(0, count - len(members))}
+            change: dict[str, object] = {"add_consumers": max(0, count - len(members))}
             if factor > 1:
                 change["queues"] = _times(queues, factor)
             if name != strategy:

@@ -6,7 +6,7 @@ anew. The pass, the movement and the balance are the replay's own.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -38,14 +38,14 @@ class HypotheticalStrategies:
 
     def tables(
         self, wanted: Sequence[str], history: GroupHistory
-    ) -> Iterator[tuple[int, dict[str, list[Row]]]]:
+    ) -> Iterator[tuple[int, dict[str, list[Mapping[str, object]]]]]:
         """Yield (number of the strategy, its rows by table); the events are replayed once."""
         base = unallocated_replay(history, self.include_retry_topics)
         identity = {"cluster": history.cluster, "consumer_group": history.consumer_group}
         for number, strategy in self.strategies:
             replay = Replay(history, allocated_epochs(base, strategy))
             made = {table: _ROWS_OF[table](replay) for table in wanted}
-            yield number, {t: [identity | row for row in rows] for t, rows in made.items()}
+            yield number, {t: [{**identity, **row} for row in rows] for t, rows in made.items()}
 
 
 def unallocated_replay(history: GroupHistory, include_retry_topics: bool = True) -> Replay:
@@ -115,7 +115,7 @@ def _of_shared_topics(epoch: Epoch) -> Row:
     }
 
 
-_ROWS_OF: dict[str, Callable[[Replay], list[Row]]] = {
+_ROWS_OF: dict[str, Callable[[Replay], Sequence[Mapping[str, object]]]] = {
     STEPS: lambda replay: list(map(step_row, replay.epochs)),
     OWNERSHIP: ownership_rows,
 }

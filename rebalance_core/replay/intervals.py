@@ -20,7 +20,7 @@ Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 
-def ownership_rows(replay: Replay) -> list[Row]:
+def ownership_rows(replay: Replay) -> list[dict[str, object]]:
     """Return one row per unbroken period in which a queue has a constant number of holders, or no
     owner.
 

@@ -57,7 +57,7 @@ def _parsed(text: str, version: str, plugins: Any) -> AllocationStrategy:
 
 def read_settings(
     text: str, body: str, name: str, parameters: Mapping[str, Parameter]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the values of a strategy's parameters in the body of its text.
 
     Args:

@@ -1,6 +1,7 @@
 """The tree's own rules: imports go one way, and pyspark stays where it belongs."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -141,6 +142,50 @@ def known(module: str, modules: Mapping[str, Path]) -> Iterator[str]:
     """The module, or nothing; a package whose face is imported from within is no arrow."""
     if module in modules and modules[module].name != "__init__.py":
         yield module
+
+
+UNTYPED = re.compile(r"(?:Mapping|dict)\[str, Any\]")
+OF_ANY_KIND = {
+    "contracts.settings_file.toml_document",  # whatever a file holds, read field by field
+    "engine.propagation.survey_facts",  # for --json
+    "process.propagate.propagation_forecast",
+    "model.clients.profile_of_row",  # rows of the ledger and of snapshots
+    "replay.metrics.metric_rows",
+    "replay.pop_tables.pop_metric_rows",
+}
+"""Functions whose dicts have no type of their own."""
+
+
+def test_rows_cross_a_package_by_the_type_of_their_table() -> None:
+    imported = {
+        f"{node.module}.{alias.name}"
+        for path in FILES
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ImportFrom)
+        and (node.module or "").split(".")[1:2] not in ([], [package_of(path)])
+        for alias in node.names
+    }
+    untyped = {f"{module_of(path)}.{name}" for path in FILES for name in untyped_functions(path)}
+    names = {name.removeprefix(f"{PACKAGE.name}.") for name in imported & untyped}
+    assert names == OF_ANY_KIND
+
+
+def untyped_functions(path: Path) -> Iterator[str]:
+    """The functions of a module with `Mapping[str, Any]` in their signature, also by an alias."""
+    body = ast.parse(path.read_text("utf-8")).body
+    aliases = {
+        ast.unparse(target)
+        for node in body
+        if isinstance(node, ast.Assign) and UNTYPED.match(ast.unparse(node.value))
+        for target in node.targets
+    }
+    for node in body:
+        if isinstance(node, ast.FunctionDef):
+            signature = [part for part in (node.args, node.returns) if part is not None]
+            parts = [part for whole in signature for part in ast.walk(whole)]
+            texts = {ast.unparse(n) for n in parts if isinstance(n, ast.Subscript | ast.Name)}
+            if any(text in aliases or UNTYPED.match(text) for text in texts):
+                yield node.name
 
 
 FOLDERS = sorted({path.parent for path in FILES})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from rebalance_core.planning.autoscale.closed_loop import FIGURES, Question, Rep
 from rebalance_core.planning.autoscale.hpa import Floats
 from rebalance_core.planning.autoscale.policy import RECORDED, Policy
 from rebalance_core.planning.autoscale.scaled_group import ScaledGroup
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import PolicySummaryRow
 
 Row = dict[str, Any]
 _MOST = ("lag_max", "longest_wait_s")
@@ -44,7 +47,7 @@ def summary_rows(
     policies: Sequence[Policy],
     question: Question,
     judgement: Judgement,
-) -> list[Row]:
+) -> list[PolicySummaryRow]:
     """Return the rows of ``policy_summary``: those for each group, then those for all groups
     together.
 
@@ -74,7 +77,7 @@ def summary_rows(
     known = [each for each in groups if each.reason is None]
     if len(known) > 1:
         rows += _together(groups, results, policies, question, judgement)
-    return rows
+    return cast("list[PolicySummaryRow]", rows)
 
 
 def _row(

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -322,7 +321,7 @@ def pass_rows(
 
 def hypothetical_rows(
     made: str,
-    rows: Iterable[Mapping[str, Any]],
+    rows: Iterable[Mapping[str, object]],
     first_ms: Mapping[str, int],
     inputs: Mapping[str, pa.Table],
 ) -> pa.Table:

@@ -221,7 +221,7 @@ EDIT_NAMES = {
 """The names in scenarios of edits that `Change` names differently."""
 
 
-def read_change(change: Change | Mapping[str, Any]) -> Change:
+def read_change(change: Change | Mapping[str, object]) -> Change:
     """Return the change in a mapping, whose keys are attributes of `Change` or kinds of scenario
     edits.
 

@@ -253,7 +253,7 @@ def what_if(
     members: Members,
     queues: Queues,
     strategy: Strategy,
-    change: Change | Mapping[str, Any],
+    change: Change | Mapping[str, object],
     *,
     message_model: str = CLUSTERING,
     request_modes: RequestModes | None = None,

@@ -1,12 +1,14 @@
 """Policies beside each other: price, front, budgets, least regret."""
 
+from typing import Any
+
 import numpy as np
 
 from rebalance_core.planning.autoscale.closed_loop import FIGURES, Question, Replayed
 from rebalance_core.planning.autoscale.policy import Policy
 from rebalance_core.planning.autoscale.recorded_replicas import Recorded
 from rebalance_core.planning.autoscale.scaled_group import ScaledGroup
-from rebalance_core.planning.autoscale.summary import Judgement, Row, summary_rows
+from rebalance_core.planning.autoscale.summary import Judgement, summary_rows
 from tests.unit.planning.autoscale.groups import MEMBER, even, steady
 
 POLICIES = [Policy(name, "fixed", replicas=2) for name in ("cheap", "between", "sure", "bad")]
@@ -22,7 +24,7 @@ def replayed(pod_hours: list[float], late: list[float]) -> Replayed:
     return Replayed(figures, [], [], 0)
 
 
-def rows(judgement: Judgement, *, wide: bool = False) -> list[Row]:
+def rows(judgement: Judgement, *, wide: bool = False) -> list[Any]:
     worlds = ("likely", "low", "high") if wide else ("likely",)
     rates = even([1.0])
     scaled = ScaledGroup(steady(), dict.fromkeys(worlds, rates), dict.fromkeys(worlds, MEMBER))
@@ -31,7 +33,7 @@ def rows(judgement: Judgement, *, wide: bool = False) -> list[Row]:
     return summary_rows([scaled], results, POLICIES, QUESTION, judgement)
 
 
-def chosen(found: list[Row]) -> set[str]:
+def chosen(found: list[Any]) -> set[str]:
     return {row["policy"] for row in found if row["chosen"]}
 
 
@@ -75,7 +77,7 @@ def test_recorded_replicas_change_nothing_of_the_choice() -> None:
     policies = [Policy(name, "fixed", replicas=2) for name in ("ten", "fourteen")]
     worlds = {"likely": [10.0, 14.0, 5.0], "high": [30.0, 22.0, 30.0]}
     rates = even([1.0])
-    found = dict[bool, list[Row]]()
+    found = dict[bool, list[Any]]()
     for with_recorded in (False, True):
         scaled = ScaledGroup(
             steady(),
