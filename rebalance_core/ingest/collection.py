@@ -84,6 +84,8 @@ STORES = {
     "messageRequestMode.json": MODES,
     "consumerOrderInfo.json": ORDER_INFO,
 }
+UNREAD_STORES = ("consumerFilter.json", "delayOffset.json", "topicQueueMapping.json")
+"""Stores beside them; an empty delayOffset.json looks like an empty consumerOffset.json."""
 STORE_KINDS = frozenset(STORES.values())
 """The files in a broker's config folder; copies of it are named after the time of the copy."""
 CONFIG_STORES = (TOPICS, GROUPS, OFFSETS)

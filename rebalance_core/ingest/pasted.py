@@ -25,6 +25,7 @@ from rebalance_core.ingest.collection import (
     PROXY_CONFIG,
     PROXY_LOG,
     STORES,
+    UNREAD_STORES,
     CollectedFile,
     Collection,
     identify,
@@ -224,6 +225,9 @@ class _Recognition:
         """Return the file as the kind that fits most of its content."""
         if not self._text.strip():
             raise NotRecognised("is empty")
+        name = PurePath(self.shown).name
+        if name.removesuffix(".bak") in UNREAD_STORES:
+            raise NotRecognised(f"is named {name}, a broker's store that ingest does not read")
         for file in self._asked():
             score, pasted = self._read_as(file)
             if score > 0:
@@ -361,7 +365,7 @@ class _Recognition:
                 if _is_of_client(results)
                 else []
             )
-        elif command.startswith("topic"):
+        elif command.startswith("topic") and command != "topicList":
             argument = argument or UNNAMED_TOPIC
         file = replace(file, arguments=(command, argument, *client))
         return _score(results), replace(

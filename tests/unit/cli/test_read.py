@@ -531,6 +531,20 @@ def test_stores_and_lists_of_topics_and_brokers(reading: Reading) -> None:
     assert (code, "T on b: 4 queues to read, 8 to write" in text) == (0, True)
 
 
+def test_an_empty_store_that_is_not_read_is_not_taken_for_another(reading: Reading) -> None:
+    empty = '{"dataVersion":{"counter":0,"stateVersion":0,"timestamp":1},"offsetTable":{}}'
+    assert "consumerOffset.json" in reading.text(reading.file("consumerOffset.json", empty))[1]
+    code, text = reading.text(reading.file("delayOffset.json", empty))
+    assert code == 4
+    assert "is named delayOffset.json, a broker's store that ingest does not read" in text
+
+
+def test_a_list_of_topics_is_of_no_single_topic(reading: Reading) -> None:
+    code, text = reading.text(reading.file("1-topicList.txt", "T\n%RETRY%G\n"))
+    assert code == 0
+    assert "mqadmin topicList This file" in text
+
+
 def test_several_files_each_by_itself(reading: Reading) -> None:
     good, bad = reading.file("good.txt", ONCE), reading.file("bad.txt", N_A)
     unknown = reading.file("song.txt", "La la la\n")
