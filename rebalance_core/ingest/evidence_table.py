@@ -139,7 +139,7 @@ EVIDENCE_SCHEMA = pa.schema(
 )
 
 _BATCH_ROWS = 4096
-_AS_JSON = json.JSONEncoder(ensure_ascii=False)
+_AS_JSON = json.JSONEncoder(ensure_ascii=False, check_circular=False)
 
 
 def evidence_batches(pieces: Pieces) -> Iterator[pa.RecordBatch]:

@@ -1,6 +1,7 @@
 """Parsing and order of RocketMQ versions."""
 
 import re
+from functools import cache
 from typing import NamedTuple
 
 from rebalance_core.model.errors import UsageError
@@ -72,6 +73,7 @@ def parse_version(text: str) -> Version:
     return Version(major, minor, patch)
 
 
+@cache
 def nearest_version(text: str) -> Version | None:
     """Return the version whose rules apply to the given one, or None if the text is not a version.
 
