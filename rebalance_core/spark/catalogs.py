@@ -3,6 +3,8 @@
 All statements are SQL that works alike for plain Parquet tables, Delta and Iceberg.
 """
 
+from __future__ import annotations
+
 import re
 import time
 import uuid
@@ -10,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
@@ -23,6 +25,9 @@ from rebalance_core.model.errors import InputRefused, StoreFailed, UsageError
 from rebalance_core.spark.failures import OF_SPARK, cause_of
 from rebalance_core.spark.sources import read_written, rows_of, run_folder
 from rebalance_core.storage.run_folder import counted_rows, read_run
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.run_record import StoredRun
 
 SESSION_CATALOG = "spark_catalog"
 """The name of Spark's own catalog, which needs no setting."""
@@ -286,7 +291,7 @@ class _Mark:
     replaces: frozenset[str]
     tables: tuple[str, ...]
 
-    def is_like(self, record: Mapping[str, Any]) -> bool:
+    def is_like(self, record: StoredRun) -> bool:
         """Return True for a run of the same job on the same clusters."""
         return (self.job, self.clusters) == (record["job"], frozenset(record["clusters"]))
 
@@ -442,13 +447,14 @@ _AT_ONCE = (
 )
 
 
-def publishable(record: Mapping[str, Any], run: str) -> tuple[str, list[str]]:
+def publishable(record: StoredRun, run: str) -> tuple[str, list[str]]:
     """Return the id of a run and the names of its tables.
 
     Raises:
         InputRefused: The run has no id, or its record lacks a column of `runs`.
     """
-    if record.get("run_id") is None:
+    run_id = record.get("run_id")
+    if run_id is None:
         raise InputRefused(
             f"{run}/{RUN_NAME} has no run_id: rebalance-core {record.get('library_version')} "
             "wrote it; run the job again"
@@ -456,14 +462,14 @@ def publishable(record: Mapping[str, Any], run: str) -> tuple[str, list[str]]:
     missing = [name for name in _OF_THE_RECORD if name not in record]
     if missing:
         raise InputRefused(f"{run}/{RUN_NAME} is damaged: it lacks {', '.join(missing)}")
-    return record["run_id"], [name for name in record["outputs"] if name in ALL_TABLES]
+    return run_id, [name for name in record["outputs"] if name in ALL_TABLES]
 
 
 _OF_THE_RECORD = ("outputs", "exit_code", "started_at", "clusters")
 
 
 def _mark(
-    record: Mapping[str, Any], tables: list[str], before: Iterable[_Mark], replaces: list[str]
+    record: StoredRun, tables: list[str], before: Iterable[_Mark], replaces: list[str]
 ) -> tuple[Any, ...]:
     """Return the row of ``runs`` without `RUN_COLUMNS`, with a later time than all existing
     rows.
