@@ -53,6 +53,24 @@ def test_pop_log_shows_offsets_that_the_broker_moved(tmp_path: Path) -> None:
     assert (moved["times"], dict(moved["details"])["asked"]) == (2, "120")
 
 
+def test_flow_control_has_the_first_message_in_the_cache_and_since_when_it_is_the_first(
+    tmp_path: Path,
+) -> None:
+    request = "PullRequest [consumerGroup=g, messageQueue=MessageQueue [topic=T, brokerName=a, "
+    request += "queueId=3], nextOffset=9]"
+    log = "".join(
+        f"2026-11-21 11:{minute}:00,000 WARN RocketmqClient - the queue's messages, span too long, "
+        f"so do flow control, minOffset={first}, maxOffset=2070, maxSpan=2002, "
+        f"pullRequest={request}, flowControlTimes=1\n"
+        for minute, first in ((30, 67), (31, 68), (32, 68), (33, 68))
+    )
+    (row,) = facts(tmp_path, {"clients/c/rocketmq_client.log": log}, "FLOW_CONTROLLED")
+    details = dict(row["details"])
+    assert (details["reason"], details["log"], details["min_offset"]) == ("SPAN", "c", "68")
+    assert int(details["min_since_ms"]) - row["first_ms"] == 60_000
+    assert (row["last_ms"] - row["first_ms"], row["times"]) == (180_000, 4)
+
+
 def test_metrics_and_dumps_show_how_late_the_revive_queues_are(tmp_path: Path) -> None:
     row = "rmq_sys_REVIVE_LOG_c  b  {}  {}  {}  N/A  {}  2026-11-29 17:49:18\n"
     head = (
