@@ -1,5 +1,6 @@
 """Each case gives its right answer: tests/cases/expected.toml says which and why."""
 
+import shutil
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -51,3 +52,11 @@ def test_case(case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
         assert words_said in text, f"does not say {words_said!r}\n{text}"
     for words_unsaid in expected.get("unsaid", []):
         assert words_unsaid not in text, f"says {words_unsaid!r}\n{text}"
+
+
+def test_dledger_is_shown_by_its_own_lines_where_no_answer_has_a_version(tmp_path: Path) -> None:
+    listed = shutil.ignore_patterns("*clusterList*", "*topicRoute*")
+    shutil.copytree(HERE / "data/19-dledger-leader-returns", tmp_path / "case", ignore=listed)
+    output = tmp_path / "output"
+    main("audit", ["--collection", str(tmp_path / "case"), "--output", str(output)])
+    assert "WARNING OFFSETS_FELL_BACK settle_group" in [head for head, _ in stated(output)]
