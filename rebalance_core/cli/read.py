@@ -221,7 +221,7 @@ def _parts(path: Path) -> list[str]:
         return []
     plain = undressed(text)
     parts = answers_in(plain)
-    return parts if len(parts) > 1 or plain != text else []
+    return parts if parts != [text] else []
 
 
 def _facts(name: str, pasted: PastedFile, shown: FileShown) -> dict[str, Any]:

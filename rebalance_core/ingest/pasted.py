@@ -40,7 +40,7 @@ from rebalance_core.ingest.file_reader import ADMIN_PARSERS, STORE_PARSERS
 from rebalance_core.ingest.in_process import reader_of
 from rebalance_core.ingest.log_block import lines_in
 from rebalance_core.ingest.parse.command_output import parse_other
-from rebalance_core.ingest.parse.console_tables import console_answer
+from rebalance_core.ingest.parse.console_tables import console_answers
 from rebalance_core.ingest.parse.consumer_status import client_of_output
 from rebalance_core.ingest.parse.dashboard_json import dashboard_answer
 from rebalance_core.ingest.parse.encodings import decoded
@@ -138,7 +138,7 @@ _PROMPT = re.compile(r"\s*(?:\[?[\w.-]+@[\w.-]+[ :].*[#$%](?: .*)?|[#$%>] .*|[#$
 
 def undressed(text: str) -> str:
     r"""Return a pasted text without a terminal's colours, the marks of a quote or a code block, and
-    the shell's prompts around a JSON document, with a console's tables as its JSON answer.
+    the shell's prompts around a JSON document.
 
     >>> undressed("> #ClientId\n> a@1\n"), undressed("$ cat x.json\n{}\n$ ")
     ('#ClientId\na@1\n', '{}\n')
@@ -152,17 +152,30 @@ def undressed(text: str) -> str:
     begin = prompts.index(False) if False in prompts else 0
     if begin < len(lines) and lines[begin].lstrip().startswith(("{", "[{")):
         lines = [line for line, is_prompt in zip(lines, prompts, strict=True) if not is_prompt]
-    plain = "".join(lines)
-    return console_answer(plain, UNNAMED_TOPIC) or plain
+    return "".join(lines)
 
 
 def answers_in(text: str) -> list[str]:
     """Return the consecutive mqadmin answers in a text, each with its command line, or the text
     itself if it has at most one answer.
 
+    A console's tables are answers of the dashboard; the text around them is one only if it may be
+    an answer or a log.
+
     >>> len(answers_in("#ClientId  #ClientAddr")), len(answers_in("#ClientId" + chr(10) + "#Index"))
     (1, 2)
     """
+    consoles, rest = console_answers(text, UNNAMED_TOPIC)
+    if consoles:
+        return [*consoles, *(_printed(rest) if _SAYS_MORE.search(rest) else ())]
+    return _printed(text)
+
+
+_SAYS_MORE = re.compile(r"^\s*(?:#|\[?\{|\[?\d{4}[-/]|\S*mqadmin\b)", re.MULTILINE)
+"""A line that may begin an answer, a JSON document or a log."""
+
+
+def _printed(text: str) -> list[str]:
     parts, headed, titled = [""], False, False
     for line in text.splitlines(keepends=True):
         asked = bool(_COMMAND.search(line))
@@ -328,17 +341,20 @@ class _Recognition:
         groups = set[str]()
         try:
             with self.path.open("rb") as opened:
-                blocks = blocks_of(
-                    opened, file.size, gzipped=file.gzipped, encoding=file.wrapping.encoding
+                blocks = iter(
+                    blocks_of(
+                        opened, file.size, gzipped=file.gzipped, encoding=file.wrapping.encoding
+                    )
                 )
-                for piece in reader.read_lines(lines_in(next(iter(blocks))), 0):
+                for piece in reader.read_lines(lines_in(next(blocks)), 0):
                     if not isinstance(piece, Unread) and (named := piece.values.get("group")):
                         groups.add(str(named))
+                is_whole = next(blocks, None) is None
         except (Unreadable, StopIteration):
             return 0, pasted
         stats = reader.stats
-        group = groups.pop() if len(groups) == 1 else self.group or UNNAMED_GROUP
-        pasted = replace(pasted, files=(replace(file, group=group),))
+        only = next(iter(groups or {UNNAMED_GROUP})) if is_whole and len(groups) < 2 else ""
+        pasted = replace(pasted, files=(replace(file, group=self.group or only),))
         return _FACT * stats.facts + _OWN_LINES * (2 * stats.understood > stats.lines), pasted
 
     def _read_as_answer(self, pasted: PastedFile) -> tuple[int, PastedFile]:
@@ -413,6 +429,8 @@ class _Recognition:
             document = None
         if isinstance(document, dict) and {"status", "data"} <= document.keys():
             why = document.get("errMsg")
+            if document["data"] and not why:
+                return "is an answer from the dashboard, of which no entry is understood"
             return (
                 f"is a failure of the dashboard: {why}"
                 if why

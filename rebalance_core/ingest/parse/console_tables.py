@@ -7,9 +7,11 @@ mqadmin's own. Such a table is read as the dashboard's JSON answer with the same
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+CLIENTS, SUBSCRIPTIONS, QUEUES = "clients", "subscriptions", "queues"
+"""Kinds of tables."""
 _CLIENTS: Mapping[str, str] = {
     "clientid": "clientId", "客户端id": "clientId",
     "clientaddr": "clientAddr", "客户端地址": "clientAddr",
@@ -31,11 +33,12 @@ _QUEUES: Mapping[str, str] = {
 }  # fmt: skip
 """The fields of the dashboard's answers by the titles of their columns (`_title`)."""
 _REQUIRED = {
-    "clients": (_CLIENTS, {"clientId", "clientAddr"}),
-    "subscriptions": (_SUBSCRIPTIONS, {"topic", "subString"}),
-    "queues": (_QUEUES, {"brokerName", "queueId", "brokerOffset", "consumerOffset"}),
+    CLIENTS: (_CLIENTS, {"clientId", "clientAddr"}),
+    SUBSCRIPTIONS: (_SUBSCRIPTIONS, {"topic", "subString"}),
+    QUEUES: (_QUEUES, {"brokerName", "queueId", "brokerOffset", "consumerOffset"}),
 }
 _RULE = re.compile(r":?-+:?")
+_NUMBER = re.compile(r"-?(?:\d{1,30}|\d{1,3}(?:,\d{3})+)")
 _TOPIC = re.compile(r"\s*(?:Topic|主题)\s*:\s*(\S+)")
 _SETTING = re.compile(r"\s*(ConsumeType|MessageModel|ConsumeFromWhere)\s*:\s*(\S+)\s*$")
 _NOBODY = ("", "-", "N/A")
@@ -43,62 +46,141 @@ _NOBODY = ("", "-", "N/A")
 _Row = dict[str, str]
 
 
-class _Table(NamedTuple):
-    """A table of one kind, with the topic named above it and its rows by field."""
+@dataclass
+class _Table:
+    """A table of one kind.
+
+    Attributes:
+        kind: one of the kinds of tables.
+        fields: the field of each column; empty for a column that is not read.
+        between: what separates the cells: a tab or a bar.
+        topic: the topic named above it.
+        rows: its rows by field; a line among them that is not a row stays a text.
+        strays: lines since the last row that are not rows.
+    """
 
     kind: str
+    fields: list[str]
+    between: str
     topic: str
-    rows: list[_Row]
+    rows: list[_Row | str] = field(default_factory=list)
+    strays: list[str] = field(default_factory=list)
+
+    def reads(self, line: str, cells: list[str]) -> bool:
+        """Add the line if it is a row; return whether it is one.
+
+        A browser's empty cells may be missing or left over at its end.
+        """
+        columns = shortest = len(self.fields)
+        if self.between == "\t":
+            required = _REQUIRED[self.kind][1]
+            shortest = max(n for n, name in enumerate(self.fields, 1) if name in required)
+            while len(cells) > columns and not cells[-1]:
+                cells = cells[:-1]
+        if not shortest <= len(cells) <= columns or self.between not in line:
+            if len(cells) > 1:
+                self.strays.append(line)
+            return False
+        if not all(map(_RULE.fullmatch, cells)):
+            padded = [*cells, *[""] * (columns - len(cells))]
+            named = zip(self.fields, padded, strict=True)
+            self.rows += [*self.strays, {name: cell for name, cell in named if name}]
+            self.strays = []
+        return True
 
 
-def console_answer(text: str, unnamed_topic: str) -> str | None:
-    r"""Return the dashboard's JSON answer with the content of the tables in a text.
+@dataclass
+class _Answer:
+    """Tables of one answer: of a group's clients and their subscriptions, or of its queues."""
+
+    tables: list[_Table]
+
+    def continues_with(self, table: _Table) -> bool:
+        """Return whether the table belongs to the same answer: a page has one of each topic."""
+        first = self.tables[0].kind
+        if table.kind != QUEUES or first != QUEUES:
+            return table.kind == SUBSCRIPTIONS and first == CLIENTS
+        return table.topic not in {other.topic for other in self.tables}
+
+    def as_json(self, settings: Mapping[str, str]) -> str:
+        """Return the dashboard's answer with the same content."""
+        data: object
+        if self.tables[0].kind == CLIENTS:
+            subscribed = [row for table in self.tables[1:] for row in table.rows]
+            data = {
+                "connectionSet": self.tables[0].rows,
+                "subscriptionTable": {
+                    row["topic"]: {"subString": row["subString"]}
+                    for row in subscribed
+                    if not isinstance(row, str)
+                },
+                **settings,
+            }
+        else:
+            data = [
+                {"topic": topic, "queueStatInfoList": list(map(_queue, rows))}
+                for table in self.tables
+                for topic, rows in _by_topic(table).items()
+            ]
+        return json.dumps({"status": 0, "data": data}, ensure_ascii=False)
+
+
+def _by_topic(table: _Table) -> dict[str, list[_Row | str]]:
+    """Return the rows by the topic that they or the lines above the table name."""
+    topics: dict[str, list[_Row | str]] = {}
+    for row in table.rows:
+        topic = table.topic if isinstance(row, str) else row.get("topic") or table.topic
+        topics.setdefault(topic, []).append(row)
+    return topics
+
+
+def console_answers(text: str, unnamed_topic: str) -> tuple[list[str], str]:
+    r"""Return the dashboard's JSON answers with the content of the tables in a text.
 
     Args:
-        text: the text; lines around the tables are ignored.
+        text: the text.
         unnamed_topic: the topic of queues above which the text names none.
 
     Returns:
-        The answer, or None if the text has no table of clients or of queues.
+        The answers in order, and the lines outside of the tables.
 
-    >>> answer = console_answer("ClientId | ClientAddr\na@1 | 10.0.0.1:5", "")
-    >>> json.loads(answer)["data"]["connectionSet"]
-    [{'clientId': 'a@1', 'clientAddr': '10.0.0.1:5'}]
+    >>> (answer,), rest = console_answers("seen:\nClientId | ClientAddr\na@1 | 10.0.0.1:5", "")
+    >>> json.loads(answer)["data"]["connectionSet"], rest
+    ([{'clientId': 'a@1', 'clientAddr': '10.0.0.1:5'}], 'seen:\n')
     """
-    tables = list(_tables(text, unnamed_topic))
-    clients = [row for table in tables if table.kind == "clients" for row in table.rows]
-    queues = [table for table in tables if table.kind == "queues"]
-    data: object
-    if clients:
-        subscribed = {
-            row["topic"]: {"subString": row["subString"]}
-            for table in tables
-            if table.kind == "subscriptions"
-            for row in table.rows
-        }
-        settings = map(_SETTING.match, text.splitlines())
-        data = {
-            "connectionSet": clients,
-            "subscriptionTable": subscribed,
-            **{match[1][0].lower() + match[1][1:]: match[2] for match in settings if match},
-        }
-    elif queues:
-        data = [
-            {
-                "topic": topic,
-                "queueStatInfoList": [
-                    _queue(row) for row in table.rows if row.get("topic", table.topic) == topic
-                ],
-            }
-            for table in queues
-            for topic in dict.fromkeys(row.get("topic", table.topic) for row in table.rows)
-        ]
-    else:
-        return None
-    return json.dumps({"status": 0, "data": data}, ensure_ascii=False)
+    answers: list[tuple[_Answer, dict[str, str]]] = []
+    rest: list[str] = []
+    topic, table = unnamed_topic, None
+    for line in text.splitlines(keepends=True):
+        cells = _cells(line)
+        if kind := _kind(cells):
+            titles = _REQUIRED[kind][0]
+            fields = [titles.get(_title(cell), "") for cell in cells]
+            table = _Table(kind, fields, "\t" if "\t" in line else "|", topic)
+            if answers and answers[-1][0].continues_with(table):
+                answers[-1][0].tables.append(table)
+            elif kind == SUBSCRIPTIONS:
+                table = None
+                rest.append(line)
+            else:
+                answers.append((_Answer([table]), {}))
+            continue
+        named = _TOPIC.match(line)
+        if len(cells) > 1 and _title(cells[0]) in ("topic", "主题"):
+            topic, table = cells[1], None
+        elif named:
+            topic, table = named[1], None
+        elif (setting := _SETTING.match(line)) and answers:
+            answers[-1][1][setting[1][0].lower() + setting[1][1:]] = setting[2]
+        elif table is None or not table.reads(line, cells):
+            rest.append(line)
+    read = [answer.as_json(settings) for answer, settings in answers if answer.tables[0].rows]
+    return read, "".join(rest)
 
 
-def _queue(row: _Row) -> dict[str, object]:
+def _queue(row: _Row | str) -> dict[str, object] | str:
+    if isinstance(row, str):
+        return row
     numbers = ("queueId", "brokerOffset", "consumerOffset")
     queue: dict[str, object] = {**row, **{name: _whole(row[name]) for name in numbers}}
     if row.get("clientInfo") in _NOBODY:
@@ -107,35 +189,7 @@ def _queue(row: _Row) -> dict[str, object]:
 
 
 def _whole(text: str) -> int | str:
-    return int(text) if re.fullmatch(r"-?\d{1,30}", text) else text
-
-
-def _tables(text: str, unnamed_topic: str) -> Iterator[_Table]:
-    """Yield the tables with their rows; a table ends at a line with more or fewer cells."""
-    topic, fields = unnamed_topic, list[str]()
-    table: _Table | None = None
-    for line in text.splitlines():
-        cells = _cells(line)
-        if kind := _kind(cells):
-            if table is not None:
-                yield table
-            titles = _REQUIRED[kind][0]
-            fields = [titles.get(_title(cell), "") for cell in cells]
-            table = _Table(kind, topic, [])
-        elif table is not None and len(cells) == len(fields):
-            if not all(map(_RULE.fullmatch, cells)):
-                named = zip(fields, cells, strict=True)
-                table.rows.append({field: cell for field, cell in named if field})
-        elif line.strip():
-            if table is not None:
-                yield table
-            table = None
-            if len(cells) > 1 and _title(cells[0]) in ("topic", "主题"):
-                topic = cells[1]
-            elif named_topic := _TOPIC.match(line):
-                topic = named_topic[1]
-    if table is not None:
-        yield table
+    return int(text.replace(",", "")) if _NUMBER.fullmatch(text) else text
 
 
 def _kind(cells: list[str]) -> str:
@@ -152,9 +206,12 @@ def _title(cell: str) -> str:
 
 
 def _cells(line: str) -> list[str]:
-    """Return the cells of a row; a row of mqadmin has none, even if tabs replaced its blanks."""
+    """Return the cells of a row; a row of mqadmin has none, even if tabs replaced its blanks.
+
+    Marks of emphasis in Markdown are left out.
+    """
     if "\t" in line and not line.lstrip().startswith("#"):
         return [cell.strip() for cell in line.split("\t")]
     if "|" in line:
-        return [cell.strip() for cell in line.strip().strip("|").split("|")]
+        return [cell.strip().strip("*`") for cell in line.strip().strip("|").split("|")]
     return []

@@ -11,7 +11,15 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from rebalance_core.ingest.fact import BAD_ENTRY, Fact, Unread, Unreadable, shown, unread
+from rebalance_core.ingest.fact import (
+    BAD_ENTRY,
+    UNPARSABLE_LINE,
+    Fact,
+    Unread,
+    Unreadable,
+    shown,
+    unread,
+)
 from rebalance_core.ingest.parse.client_properties import client_values
 from rebalance_core.ingest.parse.command_output import NOT_ONLINE
 from rebalance_core.ingest.parse.java_numbers import count_of, long_of, offset_of
@@ -25,6 +33,8 @@ from rebalance_core.ingest.parse.json_tables import (
 )
 from rebalance_core.ingest.parse.process_queues import QUEUE_LONGS, TIMES
 
+NOT_A_ROW = Unreadable(UNPARSABLE_LINE, "is not a row of the table around it")
+"""For a line of a table that was copied from the dashboard's page (`console_tables`)."""
 _CODE = re.compile(r"\bCODE: *(\d+)")
 
 
@@ -74,6 +84,9 @@ def _connection(data: Any, source: str) -> Results:
     }
     members = table.items("connectionSet")
     for member in members:
+        if isinstance(member, str):
+            yield unread(source, member, NOT_A_ROW)
+            continue
         connection = Entry(member, "connection")
         values = {
             "client_id": name_of(connection.text("clientId"), "clientId"),
@@ -95,6 +108,10 @@ def _progress(data: Any, source: str) -> Results:
         info = Entry(topic, "topic")
         name = name_of(info.text("topic"), "topic")
         for queue in info.items("queueStatInfoList"):
+            if isinstance(queue, str):
+                yield unread(source, queue, NOT_A_ROW)
+                whole = False
+                continue
             entry = Entry(queue, f"queue of {name}")
             queue_id = entry.count("queueId")
             try:

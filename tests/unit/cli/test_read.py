@@ -60,6 +60,10 @@ N_A = progress(
     ("broker-b", 0, 1000, 200, "N/A"),
     ("broker-b", 1, 1000, 200, "N/A"),
 )
+QUOTED_LOG = (
+    "2024-05-06 08:00:01,000 WARN RocketmqClient - doRebalance, cg, add new mq failed, "
+    "MessageQueue [topic=T, brokerName=a, queueId=0]\n"
+)
 HELD = progress(("broker-a", 0, 1000, 1000, "10.0.0.1"), ("broker-a", 1, 1000, 900, "10.0.0.2"))
 
 
@@ -221,6 +225,29 @@ def test_tables_copied_from_the_dashboard_s_page(reading: Reading) -> None:
     code, text = reading.text(reading.file("broken.txt", queues + "broker-a\t2\ta@1\t100\tx\n"))
     assert (code, "parts of it were not understood" in text) == (3, True)
     assert "2 queues of T in the rows read" in text
+    torn = queues.replace("broker-a\t1", "12:00:00\tN/A\nbroker-a\t1")
+    code, text = reading.text(reading.file("torn.txt", torn))
+    assert (code, "is not a row of the table around it" in text) == (3, True)
+    assert "80 messages unread" in text
+
+
+def test_each_table_of_a_paste_is_an_answer_and_so_is_what_mqadmin_printed(
+    reading: Reading,
+) -> None:
+    clients = "ClientId\tClientAddr\na@1\t10.0.0.1:5\n"
+    for other, shown in (
+        (HELD, "100 messages unread"),
+        (QUOTED_LOG, "1 queue not taken over"),
+        ("Topic\tT\nbroker\tqueue\tbrokerOffset\tconsumerOffset\na\t0\t9\t2\n", "7 messages"),
+    ):
+        text = reading.text(reading.file("both.txt", f"{other}\nand the members:\n{clients}"))[1]
+        assert "answer 2 of 2" in text
+        assert "1 connection" in text
+        assert shown in text
+    # two groups, or a group at two times: no id is listed twice
+    text = reading.text(reading.file("twice.txt", f"A\n{clients}B\n{clients}"))[1]
+    assert "answer 2 of 2" in text
+    assert "DUPLICATE_CLIENT_ID" not in text
 
 
 def test_two_listeners_of_one_group_with_a_topic_each(reading: Reading) -> None:
@@ -461,6 +488,29 @@ def test_commits_of_a_client_whose_lines_name_no_group(reading: Reading) -> None
     start = "[2024-May-06 08:00:01.123456](info):DefaultMQPushConsumerImpl:own start\n"
     named = reading.file("named.txt", start + CPP_COMMITS)
     assert f"group own, {moved}" in reading.text("--group", "cg", named)[1]
+
+
+def test_a_refusal_belongs_to_no_group_where_a_log_names_several(reading: Reading) -> None:
+    line = "2024-05-06 08:00:0{},000 WARN RocketmqClient - {}\n"
+    taken = "doRebalance, {}, add new mq failed, MessageQueue [topic=T, brokerName=b, queueId=0]"
+    refused = (
+        line.format(5, "execute the pull request exception")
+        + "org.apache.rocketmq.client.exception.MQBrokerException: CODE: 24  DESC: the consumer's "
+        "group info not exist\n"
+    )
+    one = line.format(1, taken.format("g1"))
+    several = one + line.format(2, taken.format("g2"))
+    assert "PULL refused" in reading.text(reading.file("one.log", one + refused))[1]
+    text = reading.text(reading.file("several.log", several + refused))[1]
+    assert "PULL refused" not in text
+    assert "does not name" not in text
+    assert (
+        "PULL refused" in reading.text("--group", "g2", reading.file("s.log", several + refused))[1]
+    )
+    # nor where only the first part of a log was read to see which groups it names
+    padding = line.format(3, "x" * 200) * 60_000
+    late = one + padding + line.format(4, taken.format("g2")) + refused
+    assert "PULL refused" not in reading.text(reading.file("long.log", late))[1]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.ingest.parse.console_tables import console_answer
+from rebalance_core.ingest.parse.console_tables import console_answers
 
 CLIENTS = [
     ["ClientId", "ClientAddr", "Language", "Version"],
@@ -37,12 +37,15 @@ def markdown(rows: list[list[str]]) -> str:
     return bars([["", *row, ""] for row in (rows[0], ["---"] * len(rows[0]), *rows[1:])])
 
 
+def answers(text: str) -> list[Any]:
+    documents = [json.loads(answer) for answer in console_answers(text, "no-topic")[0]]
+    assert all(document["status"] == 0 for document in documents)
+    return [document["data"] for document in documents]
+
+
 def answer(text: str) -> Any:
-    copied = console_answer(text, "no-topic")
-    assert copied is not None
-    document = json.loads(copied)
-    assert document["status"] == 0
-    return document["data"]
+    (only,) = answers(text)
+    return only
 
 
 @pytest.mark.parametrize("form", [tabs, bars, markdown])
@@ -108,10 +111,52 @@ def test_mqadmin_s_own_table_in_markdown() -> None:
     assert all("clientInfo" not in queue for t in topics for queue in t["queueStatInfoList"])
 
 
-def test_an_offset_that_is_no_number_is_left_for_the_reader_to_refuse() -> None:
-    (topic,) = answer(tabs([QUEUES[0], ["b", "0", "", "1,000", "x", "1", ""]]))
+def test_numbers_and_cells_as_people_format_them() -> None:
+    bold = [["", "**b**", "`0`", "", "**1,234,567**", "900", "1", "", ""]]
+    (topic,) = answer(bars([["", *QUEUES[0], ""], *bold]))
     (queue,) = topic["queueStatInfoList"]
-    assert (queue["brokerOffset"], queue["consumerOffset"]) == ("1,000", "x")
+    assert (queue["brokerName"], queue["queueId"]) == ("b", 0)
+    assert (queue["brokerOffset"], queue["consumerOffset"]) == (1_234_567, 900)
+
+
+def test_an_offset_that_is_no_number_is_left_for_the_reader_to_refuse() -> None:
+    (topic,) = answer(tabs([QUEUES[0], ["b", "0", "", "1,00", "x", "1", ""]]))
+    (queue,) = topic["queueStatInfoList"]
+    assert (queue["brokerOffset"], queue["consumerOffset"]) == ("1,00", "x")
+
+
+def test_empty_cells_at_the_end_of_a_row_may_be_missing_or_left_over() -> None:
+    rows = [[*QUEUES[1], "", ""], QUEUES[2][:5]]
+    assert answer(tabs([QUEUES[0], *rows])) == [{"topic": "no-topic", "queueStatInfoList": HELD}]
+
+
+@pytest.mark.parametrize("form", [tabs, bars])
+def test_a_line_between_rows_is_kept_for_the_reader_to_refuse(form: Any) -> None:
+    """A cell with a line break, or a row with one cell more: what follows is still read."""
+    for stray in ([["12:00:00", "N/A"]], [[*QUEUES[1], "more"]]):
+        (topic,) = answer(form([*QUEUES[:2], *stray, QUEUES[2]]))
+        first, kept, last = topic["queueStatInfoList"]
+        assert [first, last] == HELD
+        assert stray[0][0] in kept
+        # after the last row it is no part of the table
+        (topic,) = answer(form([*QUEUES, *stray]))
+        assert topic["queueStatInfoList"] == HELD
+    (topic,) = answer(form(QUEUES[:2]) + "12:00:00\n" + form(QUEUES[2:]))
+    assert topic["queueStatInfoList"] == HELD
+
+
+def test_each_table_of_clients_is_an_answer_and_so_is_a_topic_seen_again() -> None:
+    first, second = answers(f"Group A\n{tabs(CLIENTS)}\nGroup B\n{tabs(CLIENTS[:2])}")
+    assert [len(each["connectionSet"]) for each in (first, second)] == [2, 1]
+    clients, queues = answers(f"{tabs(CLIENTS)}\nTopic\tT\n{tabs(QUEUES)}")
+    assert (len(clients["connectionSet"]), queues[0]["topic"]) == (2, "T")
+    before, later = answers(f"Topic\tT\n{tabs(QUEUES)}5 minutes later:\n{tabs(QUEUES)}")
+    assert before == later == [{"topic": "T", "queueStatInfoList": HELD}]
+
+
+def test_lines_outside_of_the_tables_are_returned() -> None:
+    _, rest = console_answers(f"before\n{tabs(CLIENTS)}after\n", "no-topic")
+    assert rest == "before\nafter\n"
 
 
 @pytest.mark.parametrize(
@@ -127,4 +172,4 @@ def test_an_offset_that_is_no_number_is_left_for_the_reader_to_refuse() -> None:
 )
 def test_other_texts_are_left_alone(text: str) -> None:
     """A header without a row lists nobody, which may be a page that was still loading."""
-    assert console_answer(text, "no-topic") is None
+    assert answers(text) == []
