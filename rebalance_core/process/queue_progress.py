@@ -392,9 +392,8 @@ def _before(commit: _Seen, end: _Seen, rows: int) -> tuple[Ints, Ints, Bools]:
     compared = np.zeros(rows, np.bool_)
     if not len(commit.of) or not len(end.of):
         return before, at_ms, compared
-    low_ms = min(commit.at_ms.min(), end.at_ms.min())
-    span_ms = max(commit.at_ms.max(), end.at_ms.max()) - low_ms + 1
-    made, seen = (each.of * span_ms + each.at_ms - low_ms for each in (commit, end))
+    times = np.unique(np.concatenate([commit.at_ms, end.at_ms]))
+    made, seen = (each.of * len(times) + times.searchsorted(each.at_ms) for each in (commit, end))
     newest = made.searchsorted(seen, side="right") - 1
     after = np.flatnonzero((newest >= 0) & (commit.of[newest] == end.of))
     unread = np.maximum(end.offset[after] - commit.offset[newest[after]], 0)

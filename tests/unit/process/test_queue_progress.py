@@ -4,6 +4,7 @@ import random
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -11,7 +12,13 @@ from rebalance_core.contracts import ALL_TABLES, PROGRESS_TABLES
 from rebalance_core.contracts.table import batch_of_rows
 from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.times import MINUTE_MS, STANDSTILL_MS
-from rebalance_core.process.queue_progress import queue_progress, with_expiry, with_holders
+from rebalance_core.process.queue_progress import (
+    _before,
+    _Seen,
+    queue_progress,
+    with_expiry,
+    with_holders,
+)
 
 Row = dict[str, Any]
 QUEUES = [("T", "a", 0), ("T", "b", 0), ("T", "a", 1), ("U", "a", 0)]
@@ -350,3 +357,18 @@ def test_an_unread_message_is_deleted_after_the_time_that_its_broker_keeps_it() 
     assert expires({("c", "b"): 50_000}) == expires({}) == [None] * 4
     # it was still there at the last look
     assert expires({("c", "a"): 10}) == [9_000, None, None, None]
+
+
+def test_one_absurd_date_leaves_the_other_rows_compared() -> None:
+    """Rows and times are numbered together, which must not overflow."""
+    rows = 80_000
+    of, made, zeros = np.arange(rows), np.full(rows, 1_795_000_000_000), np.zeros(rows, np.int64)
+    seen = made + 1_000
+    seen[0] = 253_402_300_799_999  # 9999-12-31
+    commits, ends = (
+        _Seen(of, at_ms, np.full(rows, offset), zeros) for at_ms, offset in ((made, 10), (seen, 50))
+    )
+    before, at_ms, compared = _before(commits, ends, rows)
+    assert compared.all()
+    assert set(before.tolist()) == {40}
+    assert (at_ms == seen).all()
