@@ -1,4 +1,4 @@
-"""``_run.json`` as its readers know it; `storage.run_folder` checks these fields."""
+"""``_run.json`` as its readers know it; `storage.run_folder` checks the fields that they use."""
 
 from collections.abc import Mapping
 from typing import NotRequired, TypedDict

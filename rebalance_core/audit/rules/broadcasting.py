@@ -85,10 +85,11 @@ def _no_more_refused(group: GroupSnapshot, brokers: Collection[str], last_ms: in
         if max(configs[name]["last_ms"] if name in configs else 0, allowed[name] or 0) > last_ms
     }
     if brokers and len(later) == len(brokers):
-        logged = [since for name in later if (since := allowed[name]) is not None]
-        if logged:
-            return _End(max(last_ms, *logged), "an administrator set consumeBroadcastEnable=true")
-        at_ms = max(max(configs[name]["first_ms"], last_ms) for name in later)
+        logged = [since for name in later if (since := allowed[name]) and since > last_ms]
+        if len(logged) == len(later):
+            return _End(max(logged), "an administrator set consumeBroadcastEnable=true")
+        shown = (configs[name]["first_ms"] for name in later & configs.keys())
+        at_ms = max(last_ms, *shown, *logged)
         do = "allows" if len(later) == 1 else "allow"
         return _End(
             last_ms,

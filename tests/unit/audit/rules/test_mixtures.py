@@ -119,6 +119,12 @@ def test_refusals_that_every_broker_ended_by_allowing_it() -> None:
     assert (healed["severity"], healed["last_ms"]) == ("INFO", ms(510))
     assert "h@1 consume by BROADCASTING, and a forbade it" in healed["summary"]
     assert healed["summary"].endswith(": an administrator set consumeBroadcastEnable=true.")
+    # logged at one broker only, or before the last refusal: not what ended them
+    early = [fact("GROUP_UPDATED", 150, broker_name="b", changes=changes)]
+    for partly in (logged[:1], logged[:1] + early):
+        healed = judged(*allowed, *partly)
+        assert healed["severity"] == "INFO"
+        assert "no later refusal is logged, and a, b allow it" in healed["summary"]
     for half in ([configured("a", 300, 900, True)], []):
         standing = judged(*half)
         assert (standing["severity"], standing["last_ms"]) == ("ERROR", None)
