@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rebalance_core.audit.dumps import (
     holder_address,
     holders_at_end,
+    last_stated,
     newest_answers,
     number,
     queue_of,
@@ -46,7 +48,11 @@ from rebalance_core.model.verdicts import (
 )
 
 if TYPE_CHECKING:
-    from rebalance_core.contracts.rows import FlowControlledFact, GroupQueueProgressRow
+    from rebalance_core.contracts.rows import (
+        FlowControlledFact,
+        GroupQueueProgressRow,
+        QueueProgressFact,
+    )
 
 STORE_COPY_MS = 5_000
 """Copying a store takes at most this long."""
@@ -58,6 +64,11 @@ burst."""
 BURST_MS: Final = MINUTE_MS
 """Messages that arrive within this time may still be in progress: clients commit every 5 s and log
 it once a minute."""
+
+
+TAKEN: Final = 1
+"""DefaultMQPushConsumer.consumeMessageBatchMaxSize: an orderly listener takes this many messages
+from the cache at a time."""
 
 
 class GroupProgress(NamedTuple):
@@ -92,10 +103,12 @@ class FullCache(NamedTuple):
     Attributes:
         client_id: The holder; None if its log does not name it.
         since_ms: The time since which both are shown, epoch ms.
+        until_ms: The last time at which a line or a commit shows it.
     """
 
     client_id: str | None
     since_ms: int
+    until_ms: int
 
 
 def stuck_in_cache(group: GroupSnapshot) -> dict[MessageQueue, FullCache]:
@@ -104,11 +117,13 @@ def stuck_in_cache(group: GroupSnapshot) -> dict[MessageQueue, FullCache]:
 
     While its cache was full the holder did not pull, so messages waited beyond the commit. At two
     times, at least a standstill apart, the cache was full, and in between its first message stayed
-    the same and no later commit is known, or the commits were equal. A line after the last commit
-    counts as at that commit. A time before the end was last seen at the commit does not count.
+    the same and is the one at the commit, or the commits were equal. A line after the last commit
+    counts as at that commit. A time before the end was last seen at the commit does not count, nor
+    does what ended FALLING_MS before the last look.
     """
     controlled = grouped(_of_holders(group), queue_of)
     stuck = {}
+    recent_ms = last_look_ms(group) - FALLING_MS
     for row in progress_rows(group) if controlled else ():
         facts = controlled.get(queue_of(row), ())
         if not facts or stands_still(row) or row["reason"] == COMMIT_FELL:
@@ -116,18 +131,29 @@ def stuck_in_cache(group: GroupSnapshot) -> dict[MessageQueue, FullCache]:
         full = [*_with_same_first(row, facts), *_at_equal_commits(row, facts)]
         idle_ms = row["stored_ms"] or 0
         times_ms = [(max(from_ms, idle_ms), to_ms) for from_ms, to_ms in full]
-        lasting = [from_ms for from_ms, to_ms in times_ms if to_ms - from_ms >= STANDSTILL_MS]
-        if lasting:
-            newest = max(facts, key=lambda fact: fact["last_ms"])
-            stuck[queue_of(row)] = FullCache(newest["client_id"], min(lasting))
+        lasting = [times for times in times_ms if times[1] - times[0] >= STANDSTILL_MS]
+        until_ms = max((row["committed_ms"] or 0, *(to_ms for _, to_ms in lasting)))
+        if lasting and until_ms >= recent_ms:
+            newest = max(facts, key=last_stated)
+            since_ms = min(from_ms for from_ms, _ in lasting)
+            stuck[queue_of(row)] = FullCache(newest["client_id"], since_ms, until_ms)
     return stuck
+
+
+def last_look_ms(group: GroupSnapshot) -> int:
+    """Return when a commit or an end of the group's queues was seen last, epoch ms."""
+    rows = progress_rows(group)
+    return max((max(row["committed_ms"] or 0, row["end_ms"] or 0) for row in rows), default=0)
 
 
 def _with_same_first(
     row: GroupQueueProgressRow, facts: Iterable[FlowControlledFact]
 ) -> Iterator[tuple[int, int]]:
     """Yield the times between which the first message in a full cache was the same, if a commit
-    that was seen since then is not beyond it.
+    that was seen since then is at it.
+
+    An orderly listener has taken the message at the commit from the cache, so that the first one
+    there is the next.
     """
     committed, seen_ms = row["committed"], row["committed_ms"]
     if committed is None or seen_ms is None:
@@ -135,7 +161,7 @@ def _with_same_first(
     for fact in facts:
         first = number(fact["details"].get("min_offset"))
         since_ms = number(fact["details"].get("min_since_ms"))
-        if committed <= first and since_ms <= seen_ms:
+        if first - committed in (0, TAKEN) and since_ms <= seen_ms:
             yield since_ms, fact["last_ms"]
 
 
@@ -292,9 +318,26 @@ def uncommitted_since(group: GroupSnapshot) -> dict[MessageQueue, int]:
 
 
 def never_committed(group: GroupSnapshot) -> dict[MessageQueue, int]:
-    """Return the queues of `uncommitted_since` that received messages."""
-    since_ms = uncommitted_since(group)
-    return {queue: ms for queue, ms in since_ms.items() if _came_after(group, queue, ms)}
+    """Return the queues of `uncommitted_since` that received messages whose commit was due."""
+    since_ms, asked = uncommitted_since(group), newest_answers(group)
+    return {
+        queue: ms
+        for queue, ms in since_ms.items()
+        if _came_between(group, queue, ms, _due_until(group, queue, asked.get(queue)))
+    }
+
+
+def _due_until(
+    group: GroupSnapshot, queue: MessageQueue, answer: QueueProgressFact | None
+) -> float:
+    """Return until when messages had to arrive for the newest store or answer to have their
+    commit, epoch ms.
+    """
+    if group.run.offsets_ms is None:  # tables without a collection: missing commits were not made
+        return inf
+    stored_ms = group.run.offsets_until_ms.get(queue.broker_name, 0) - STALE_STORE_MS
+    answered_ms = 0 if answer is None else answer["first_ms"] - OFFSET_PERSIST_MS
+    return max(stored_ms, answered_ms)
 
 
 def _store_shows(group: GroupSnapshot, queue: MessageQueue, due_ms: int) -> bool:
@@ -304,20 +347,25 @@ def _store_shows(group: GroupSnapshot, queue: MessageQueue, due_ms: int) -> bool
     return group.run.offsets_until_ms.get(queue.broker_name, 0) >= due_ms
 
 
-def _came_after(group: GroupSnapshot, queue: MessageQueue, since_ms: int) -> bool:
-    """Return whether the end has grown since its holder had to commit.
+def _came_between(
+    group: GroupSnapshot, queue: MessageQueue, since_ms: int, until_ms: float
+) -> bool:
+    """Return whether the end was seen to grow by ``until_ms``, after its holder had to commit.
 
     Where no end is older than that, the growth between two ends counts that are as far apart as a
-    commit takes.
+    commit takes. An end of the same look counts if more than one message came: that one may be new.
     """
     due_ms = since_ms + STANDSTILL_MS
-    ends = sorted(group.ends.get((queue.topic, queue.broker_name, queue.queue_id), ()), key=seen_ms)
+    ends = group.ends.get((queue.topic, queue.broker_name, queue.queue_id), ())
+    until_look_ms = until_ms + MINUTE_MS
+    ends = sorted((row for row in ends if row["observed_ms"] <= until_look_ms), key=seen_ms)
     before = [row for row in ends if row["observed_ms"] < due_ms]
     if not ends or ends[-1]["observed_ms"] < due_ms:
         return False
     first = before[-1] if before else ends[0]
     apart = bool(before) or ends[-1]["observed_ms"] - first["observed_ms"] >= STANDSTILL_MS
-    return apart and ends[-1]["max_offset"] > first["max_offset"]
+    new = 0 if ends[-1]["observed_ms"] <= until_ms else 1
+    return apart and ends[-1]["max_offset"] - first["max_offset"] > new
 
 
 def progress_of(group: GroupSnapshot) -> GroupProgress:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -31,10 +32,12 @@ from rebalance_core.audit.group_snapshot import (
 from rebalance_core.audit.known_shares import strategy_is_known
 from rebalance_core.audit.offsets import messages
 from rebalance_core.audit.progress import (
+    FALLING_MS,
     falls_behind,
     first_loss_ms,
     held_rows,
     is_idle,
+    last_look_ms,
     may_stand_still,
     never_committed,
     progress_rows,
@@ -57,7 +60,7 @@ from rebalance_core.model.verdicts import ERROR, INFO, WARNING, Severity
 from rebalance_core.protocol.shares import busiest_rate
 
 if TYPE_CHECKING:
-    from rebalance_core.contracts.rows import GroupQueueProgressRow
+    from rebalance_core.contracts.rows import GroupQueueProgressRow, ObservedFactsRow
 
 Rows = Sequence["GroupQueueProgressRow"]
 
@@ -106,17 +109,21 @@ def find_standing_still(group: GroupSnapshot) -> Iterator[Finding]:
     rows = [row for row in progress_rows(group) if queue_of(row) in since]
     if not rows:
         return
-    main = [row for row in held if not is_retry_topic(row["topic"]) and not is_idle(row)]
-    receiving = {queue_of(row) for row in main}
-    whole = receiving <= since.keys() | uncommitted_since(group) and bool(receiving & since.keys())
     causes = _Causes(group)
+    recent_ms = last_look_ms(group) - FALLING_MS
+    lasting_causes = _Causes(_with_lasting(group, recent_ms, STANDSTILL_MS))
 
     def cause_of(row: GroupQueueProgressRow) -> Cause | None:
-        cause = causes.cause_of(row, since[queue_of(row)])
-        shown = queue_of(row) not in doubtful or (cause is not None and cause.certain)
-        return cause if shown else NEW_OR_STILL
+        if queue_of(row) not in doubtful:
+            return causes.cause_of(row, since[queue_of(row)])
+        cause = lasting_causes.cause_of(row, since[queue_of(row)])
+        return cause if cause is not None and cause.certain else NEW_OR_STILL
 
     by_cause = grouped(rows, cause_of)
+    main = [row for row in held if not is_retry_topic(row["topic"]) and not is_idle(row)]
+    receiving = {queue_of(row) for row in main}
+    decided = since.keys() - set(map(queue_of, by_cause.get(NEW_OR_STILL, ())))
+    whole = receiving <= decided.union(uncommitted_since(group)) and bool(receiving & decided)
     holders = {queue: holder_address(answer) for queue, answer in newest_answers(group).items()}
     holders |= {queue: full.client_id for queue, full in cached.items() if full.client_id}
     for cause, rows in by_cause.items():
@@ -126,12 +133,42 @@ def find_standing_still(group: GroupSnapshot) -> Iterator[Finding]:
         names = {row["client_id"] or holders.get(queue_of(row), "") for row in rows}
         severity: Severity = ERROR if whole else WARNING
         severity = INFO if cause == NEW_OR_STILL else severity
-        yield _stands_still(rows, since, which, cause, sorted(names - {""}), severity)
+        shown = (full.until_ms for row in rows if (full := cached.get(queue_of(row))))
+        seen_ms = max((*shown, *(row["committed_ms"] or 0 for row in rows)))
+        yield _stands_still(rows, since, seen_ms, which, cause, sorted(names - {""}), severity)
+
+
+def _with_lasting(group: GroupSnapshot, since_ms: int, gap_ms: int) -> GroupSnapshot:
+    """Return the group with those log lines about troubles alone that span at least a standstill
+    and go on to the last look: a burst, too, fills a cache for a moment.
+
+    Args:
+        group: the group.
+        since_ms: what ended earlier does not count, epoch ms.
+        gap_ms: how far apart the lines may be, and how long before the last look the last one.
+    """
+    look_ms = last_look_ms(group)
+
+    def trouble(fact: ObservedFactsRow) -> tuple[object, ...]:
+        return fact["kind"], fact["topic"], fact["broker_name"], fact["queue_id"], fact["client_id"]
+
+    def last(facts: Sequence[ObservedFactsRow]) -> bool:
+        last_ms = max(fact["last_ms"] for fact in facts)
+        long_ms = last_ms - min(fact["first_ms"] for fact in facts)
+        often = sum(fact["times"] for fact in facts) * gap_ms >= long_ms
+        return often and long_ms >= STANDSTILL_MS and last_ms >= look_ms - gap_ms
+
+    facts = group.tables["observed_facts"]
+    others = [fact for fact in facts if fact["kind"] not in _MOMENTARY]
+    lines = [f for f in facts if f["kind"] in _MOMENTARY and f["last_ms"] >= since_ms]
+    kept = [fact for of in grouped(lines, trouble).values() if last(of) for fact in of]
+    return replace(group, tables={**group.tables, "observed_facts": [*others, *kept]})
 
 
 def _stands_still(
     rows: Rows,
     since: Mapping[MessageQueue, int],
+    seen_ms: int,
     which: str,
     cause: Cause | None,
     holders: list[str],
@@ -139,23 +176,21 @@ def _stands_still(
 ) -> Finding:
     since_ms = min(since[queue_of(row)] for row in rows)
     apart = _last_since(since[queue_of(row)] for row in rows)
-    seen_ms = max(row["committed_ms"] or 0 for row in rows)
-    known = [
-        row["unread"]
-        for row in rows
-        if row["unread"] is not None and row["reason"] != END_BELOW_COMMIT
+    known = [  # none unread: the end is older than the messages that wait
+        row["unread"] for row in rows if row["unread"] and row["reason"] != END_BELOW_COMMIT
     ]
     unread = messages(sum(known)) if known else "messages"
     if 0 < len(known) < len(rows):
         unread = f"at least {unread}"
     who = f" ({listed(holders, 3)})" if holders else ""
     single = len(rows) == 1
+    come = "" if cause == NEW_OR_STILL else "while messages arrive "
     why = f"; {cause.text}" if cause else "; no file shows why"
     expiry_ms = min((ms for row in rows if (ms := row["expires_ms"]) is not None), default=None)
     deleted = f" Brokers may delete the oldest from {utc(expiry_ms)} on." if expiry_ms else ""
     return Finding(
         f"The commit of {which} has not moved since {utc(since_ms)}{apart}, for "
-        f"{lasting(seen_ms - since_ms)}, while messages arrive and a member holds "
+        f"{lasting(seen_ms - since_ms)}, {come}and a member holds "
         f"{'it' if single else 'them'}{who}: "
         f"{unread} unread in "
         f"{listed(_offsets(rows), 5)}{why}.{deleted}",
@@ -187,7 +222,7 @@ def find_falling_behind(group: GroupSnapshot) -> Iterator[Finding]:
     unread = sum(row["unread"] or 0 for row in rows)
     before = sum(row["unread_before"] or 0 for row in rows)
     since_ms = min(row["unread_before_ms"] or 0 for row in rows)
-    causes = _Causes(group)
+    causes = _Causes(_with_lasting(group, since_ms, FALLING_MS))
     each = (causes.cause_of(row, row["unread_before_ms"] or 0) for row in rows)
     found = [cause for cause in each if cause is not None]
     cause = next((cause for cause in found if cause.certain), found[0] if found else None)
@@ -370,6 +405,17 @@ _FLOW = {
         SLOW,
     ),
 }
+
+
+_MOMENTARY = {
+    "FLOW_CONTROLLED",
+    "OFFSET_ILLEGAL",
+    "OFFSET_NOT_CORRECTED",
+    "REQUEST_FAILED",
+    "START_REFUSED",
+    "TOPIC_MISSING",
+}
+"""Kinds of facts that `_Causes` reads and that may be over the moment after."""
 
 
 class _Causes:

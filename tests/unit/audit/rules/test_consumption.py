@@ -497,6 +497,40 @@ def test_ends_that_grow_after_the_join_show_that_messages_came(
     assert [one.first_ms for one in findings_of(NEVER, group)] == [ms(10)] * found
 
 
+@pytest.mark.parametrize(
+    ("ends", "stored", "answered", "found"),
+    [
+        ([(20, 100), (820, 900)], 920, None, True),
+        # a single one may have come just before the store was copied
+        ([(20, 100), (21, 900)], 920, None, True),
+        ([(20, 100), (21, 900)], 899, None, False),
+        ([(20, 100), (22, 900)], 899, None, True),
+        # they came after it
+        ([(20, 300), (820, 900)], 200, None, False),
+        # the same by an answer that has no commit
+        ([(20, 100), (820, 900)], 200, 906, True),
+        ([(20, 100), (21, 900)], 200, 904, False),
+        ([(20, 100), (820, 900)], 200, 800, False),
+        # some came before
+        ([(20, 100), (420, 600), (820, 900)], 700, None, True),
+    ],
+)
+def test_messages_that_came_after_the_files_without_a_commit_do_not_count(
+    ends: list[tuple[int, int]], stored: int, answered: int | None, *, found: bool
+) -> None:
+    queue: dict[str, Any] = {"topic": "T", "broker_name": "a", "queue_id": 0}
+    answer: dict[str, Any] = {
+        "broker_offset": "820",
+        "consumer_offset": "0",
+        "client_ip": "10.0.0.1",
+    }
+    facts = [] if answered is None else [fact("QUEUE_PROGRESS", answered, **queue, **answer)]
+    seen = [end(0, high, at=at) for high, at in ends]
+    group = held([], seen, facts=facts, other=False)
+    run = replace(group.run, offsets_ms={"a": ms(0)}, offsets_until_ms={"a": ms(stored)})
+    assert bool(findings_of(NEVER, replace(group, run=run))) is found
+
+
 def test_the_time_since_which_the_last_queue_is_held_is_stated() -> None:
     ends = [end(n, high, at=at) for n in range(2) for at, high in ((100, 20), (1500, 820))]
     group = held([], ends, join("y", at=600), other=False)
@@ -767,6 +801,107 @@ def test_what_was_read_to_the_end_shortly_before_does_not_fall_behind() -> None:
     group = held(commits, ends)
     assert findings_of(FALLS, group) == findings_of(STILL, group) == []
     assert progress_of(group).word == "MOVES"
+
+
+IDLE_TO_1500 = [commit(0, 10, at=100)] + [commit(0, 900, at=at) for at in range(300, 1501, 60)]
+BURST = IDLE_TO_1500, [end(0, 60, at=100), end(0, 900, at=800), end(0, 9000, at=1500)]
+"""Commits that stay at the end, and an end that grew at an unknown time before the last look."""
+
+
+def troubled(kind: str, first: float, last: float, times: int, **details: str) -> Row:
+    named: dict[str, Any] = {"topic": "T", "client_id": "x", "broker_name": "a", "queue_id": 0}
+    return fact(kind, first, last, times, log="h", **named, **details)
+
+
+PULL_FAILS = {"request": "PULL", "reason": "timeout", "address": ""}
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        # the burst fills the cache
+        troubled("FLOW_CONTROLLED", 1485, 1488, 2, reason="COUNT"),
+        troubled("FLOW_CONTROLLED", 1488, 1488, 1, reason="SPAN"),
+        # long before, for a moment, or twice in 17 minutes
+        troubled("REQUEST_FAILED", 900, 905, 2, **PULL_FAILS),
+        troubled("REQUEST_FAILED", 850, 1300, 400, **PULL_FAILS),
+        troubled("REQUEST_FAILED", 470, 1490, 2, **PULL_FAILS),
+        troubled("START_REFUSED", 1400, 1490, 5, reason="LOCK_FAILED"),
+        troubled("TOPIC_MISSING", 900, 905, 2),
+        troubled("OFFSET_ILLEGAL", 1480, 1481, 2, asked="30", given="35"),
+        troubled("OFFSET_NOT_CORRECTED", 1480, 1481, 2, sent_to="0")
+        | {"details": lacking(900)["details"]},
+    ],
+)
+def test_a_moment_s_trouble_is_no_cause_of_a_burst_just_before_the_last_look(row: Row) -> None:
+    group = held(*BURST, facts=[row], other=False)
+    assert progress_of(group) == ("UNKNOWN", "UNCHANGED")
+    (one,) = findings_of(STILL, group)
+    assert one.severity == "INFO"
+    assert "for 11 min, and a member holds it (x): 8,100 messages unread" in one.summary
+    assert "while messages arrive" not in one.summary
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        troubled("REQUEST_FAILED", 700, 1490, 30, **PULL_FAILS),
+        troubled("START_REFUSED", 1200, 1490, 14, reason="LOCK_FAILED"),
+        troubled("HELD_QUEUE", 1490, 1490, 1, commit_offset="900", cached_messages="25"),
+        expired(950, at=1490),
+    ],
+)
+def test_a_trouble_that_goes_on_to_the_last_look_is_a_cause(row: Row) -> None:
+    (one,) = findings_of(STILL, held(*BURST, facts=[row], other=False))
+    assert one.severity == "ERROR"
+    assert one.evidence["reason"] != "unknown"
+    assert "for 11 min, while messages arrive and a member holds it" in one.summary
+
+
+def test_queues_that_may_have_received_a_burst_make_no_error_of_another() -> None:
+    commits = [commit(1, 70, at=at) for at in (300, 900, 1500)]
+    ends = [end(1, 90, at=400), end(1, 290, at=900)]
+    group = held(BURST[0] + commits, BURST[1] + ends, other=False)
+    by_queue = {one.evidence["queues"]: one.severity for one in findings_of(STILL, group)}
+    assert by_queue == {"T a:0": "INFO", "T a:1": "WARNING"}
+
+
+def test_a_moment_s_full_cache_does_not_tell_why_a_queue_falls_behind() -> None:
+    commits = [*IDLE_TO_1500[:13], commit(0, 905, at=1499)]
+    for first, severity in ((1488, "INFO"), (900, "WARNING")):
+        cache = troubled("FLOW_CONTROLLED", first, 1488, 10, reason="COUNT")
+        assert severities(FALLS, held(commits, BURST[1], facts=[cache])) == [severity]
+
+
+@pytest.mark.parametrize(
+    ("committed", "ends", "until", "shown"),
+    [
+        # the lines show it for longer than the commits
+        ((70, 300), [], 900, 900),
+        # an end that is older than the messages does not show how many wait
+        ((70, 500), [(70, 310)], 900, 900),
+        # it lasted no standstill
+        ((70, 300), [], 400, None),
+        # long before the last look
+        ((70, 300), [(9000, 5000)], 900, None),
+        # the commit is not at the first message in the cache
+        ((60, 300), [], 900, None),
+    ],
+)
+def test_the_first_message_in_a_full_cache_shows_a_standstill_until_its_last_line(
+    committed: tuple[int, int], ends: list[tuple[int, int]], until: float, shown: int | None
+) -> None:
+    offset, at = committed
+    commits = [commit(0, offset, at=at)]
+    seen = [end(0, high, at=when) for high, when in ends]
+    group = held(commits, seen, facts=[with_first(70, 290, until)], other=False)
+    found = findings_of(STILL, group)
+    assert [one.shown_ms for one in found] == ([ms(shown)] if shown else [])
+    assert (progress_of(group).word == "STANDS_STILL") == bool(shown)
+    for one in found:
+        assert "for 10 min" in one.summary or "for 9 min" in one.summary
+        assert "(x): messages unread in T a:0 at 70" in one.summary
+        assert "unread" not in one.evidence
 
 
 def test_a_fact_of_a_whole_night_shows_the_cache_at_its_end_alone() -> None:
