@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from rebalance_core.audit.completeness import is_unsure
+from rebalance_core.audit.rules import brokers_down
 from rebalance_core.model.verdicts import (
     BEHIND,
     FALLS_BEHIND,
@@ -67,10 +68,9 @@ def health_of(verdict: Verdict, progress: Progress, findings: Iterable[FindingsB
     """Return the health of a group at the end of the audited period.
 
     The comparison with predicted owners does not count, but accepted findings do. UNREAD includes
-    queues on a broker that is down, unless it was taken out and nothing is known to wait there. OK
-    and IDLE
-    require that owners could be compared and that no finding that determines the health is INFO
-    only for lack of evidence.
+    queues on a broker that is down, unless it was taken out and nothing waits there. OK and IDLE
+    require that owners could be compared, that it is known what waits there, and that no finding
+    that determines the health is INFO only for lack of evidence.
 
     Args:
         verdict: the comparison's verdict.
@@ -81,7 +81,8 @@ def health_of(verdict: Verdict, progress: Progress, findings: Iterable[FindingsB
     rules = {row["rule_id"] for row in rows if row["severity"] != INFO}
     if verdict == OFFLINE:
         return UNKNOWN if _RUNNING in rules else OFFLINE
-    if any(map(_cuts_off, rows)):
+    down = {_of_broker_down(row) for row in rows if row["rule_id"] == _BROKER_DOWN}
+    if UNREAD in down:
         return UNREAD
     shown = next((word for word, of_word in _BY_RULES if rules & of_word), None)
     if shown is not None:
@@ -91,14 +92,14 @@ def health_of(verdict: Verdict, progress: Progress, findings: Iterable[FindingsB
     if progress == FALLS_BEHIND:
         return BEHIND
     unsure = {row["rule_id"] for row in rows if is_unsure(row)}
-    if UNKNOWN in (verdict, progress) or any(unsure & of_word for _, of_word in _BY_RULES):
+    if UNKNOWN in (verdict, progress, *down) or any(unsure & of_word for _, of_word in _BY_RULES):
         return UNKNOWN
     return IDLE if progress == IDLE else OK
 
 
-def _cuts_off(row: FindingsBegun) -> bool:
-    """Return True for a broker that is down and has queues to be read."""
-    if row["rule_id"] != _BROKER_DOWN:
-        return False
-    taken_out = "planned" in row["evidence"]
-    return not taken_out or row["evidence"]["behind"] not in ("0", UNKNOWN.lower())
+def _of_broker_down(row: FindingsBegun) -> Health:
+    """Return what a broker that is down makes of the health: OK if it was taken out empty."""
+    if "planned" not in row["evidence"]:
+        return UNREAD
+    behind = row["evidence"]["behind"]
+    return OK if behind == "0" else UNKNOWN if behind == brokers_down.UNKNOWN else UNREAD

@@ -61,7 +61,7 @@ SNAPSHOT_PROGRESS = replace(
         *QUEUE_PROGRESS.columns,
         *columns(
             """
-            unread_before? BIGINT upper bound of unread messages when the end was first seen
+            unread_before? BIGINT upper bound at the last end with none unread, else at the first
             unread_before_ms? BIGINT when that was
             stored_ms? BIGINT earliest store time of the oldest unread message; null: not known
             waits_since_ms? BIGINT the commit has not moved since, so messages may wait since then

@@ -49,6 +49,24 @@ def test_what_only_missing_evidence_makes_info_leaves_it_unknown(progress: Progr
     assert health_of("EQUAL", progress, [finding("IDLE_MEMBER", "INFO") | unsure]) != "UNKNOWN"
 
 
+@pytest.mark.parametrize(
+    ("evidence", "health"),
+    [
+        ({"behind": "0"}, "UNREAD"),
+        ({"behind": "7", "planned": "true"}, "UNREAD"),
+        ({"behind": "unknown", "planned": "true"}, "UNKNOWN"),
+        ({"behind": "0", "planned": "true"}, "OK"),
+    ],
+)
+def test_a_broker_that_was_taken_out_is_ok_only_if_nothing_waits_there(
+    evidence: dict[str, str], health: Health
+) -> None:
+    down = finding("BROKER_DOWN", "INFO") | {"evidence": evidence}
+    assert health_of("EQUAL", "MOVES", [down]) == health
+    worst = "UNREAD" if health == "UNREAD" else "STALLED"
+    assert health_of("EQUAL", "MOVES", [down, finding("COMMIT_STANDS_STILL")]) == worst
+
+
 def test_every_rule_that_counts_exists() -> None:
     named = set[str]().union(*(rules for _, rules in _BY_RULES))
     assert named <= rules_by_id().keys() | {"QUEUES_NOT_READ"}
