@@ -199,8 +199,8 @@ def test_the_page_on_fidelity_has_these_figures() -> None:
         assert f"| {group} |" in page
         (line,) = (one for one in page.splitlines() if one.startswith(f"| {group} |"))
         assert line.endswith(f"| {equal} of {cells} |")
-    assert f"{MOVES} net moves of the Java members lie in their windows" in page
-    assert f"{STARTS} first offsets in their bounds" in page
+    assert f"{MOVES} net moves of the Java members lie within their windows" in page
+    assert f"{STARTS} first offsets lie within their bounds" in page
 
 
 def test_the_audit_states_what_is_lost_and_by_what_all_would_divide_alike() -> None:
