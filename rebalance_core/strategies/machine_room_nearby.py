@@ -161,25 +161,16 @@ def _by_room(
     return {room: rooms[room] for room in sorted(rooms, key=java_string_key)}
 
 
-# Every member of a group requests the same allocation, sometimes for a few groups in turn; members
-# come and go more often than queues.
-@lru_cache(maxsize=64)
-def _queues_by_room(
-    rooms: RoomResolver, queues: tuple[MessageQueue, ...]
-) -> dict[str, list[MessageQueue]]:
-    return _by_room(queues, rooms.broker_room, "mq")
-
-
+# Every member of a group requests the same allocation, sometimes for a few groups in turn.
 @lru_cache(maxsize=8)
-def _members_by_room(rooms: RoomResolver, client_ids: tuple[str, ...]) -> dict[str, list[str]]:
-    return _by_room(client_ids, rooms.client_room, "consumer id")
-
-
 def _divide(
-    rooms: RoomResolver, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    rooms: RoomResolver, queues: tuple[MessageQueue, ...], client_ids: tuple[str, ...]
 ) -> tuple[dict[str, list[MessageQueue]], dict[str, list[str]]]:
     """Return queues and members by room; queues are checked first, as upstream does."""
-    return _queues_by_room(rooms, tuple(queues)), _members_by_room(rooms, tuple(client_ids))
+    return (
+        _by_room(queues, rooms.broker_room, "mq"),
+        _by_room(client_ids, rooms.client_room, "consumer id"),
+    )
 
 
 @dataclass(frozen=True)
@@ -224,7 +215,7 @@ class MachineRoomNearby(AllocationStrategy):
         """
         if not is_member(client_id, queues, client_ids):
             return []
-        queues_of, members_of = _divide(self.rooms, queues, client_ids)
+        queues_of, members_of = _divide(self.rooms, tuple(queues), tuple(client_ids))
         own_room = self.rooms.client_room(client_id)
         assert own_room is not None  # otherwise _divide raised
         share: list[MessageQueue] = []
@@ -258,7 +249,7 @@ class MachineRoomNearby(AllocationStrategy):
         shares: dict[str, list[MessageQueue]] = {client_id: [] for client_id in client_ids}
         if not shares:
             return shares
-        queues_of, members_of = _divide(self.rooms, queues, client_ids)
+        queues_of, members_of = _divide(self.rooms, tuple(queues), tuple(client_ids))
         own = [room for room in queues_of if room in members_of]
         orphaned = [room for room in queues_of if room not in members_of]
         for room in (*own, *orphaned):
