@@ -140,6 +140,7 @@ def test_the_deploys_of_the_page_are_those_it_prints(printed: str) -> None:
     )
     assert f"order of the client ids both cost {slow[1]:.0f} queue-seconds" in text
     assert {round(first[1]), round(last[1])} == {round(slow[1])}
+    assert f"50 futures had settled after {slow[4]:.0f} s" in text
     halves = found["half a minute", AVG][0]
     assert (
         f"Twelve small steps move {slow[0]:.0f} queues, and two large ones move {halves:.0f}"
