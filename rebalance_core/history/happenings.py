@@ -83,16 +83,19 @@ def tonight_of(runs: Mapping[str, AuditRun], read: ReadColumns) -> Tonight:
     for group, rows in of_groups.items():
         life = GroupLife(rows, stays.get(group, []), queues.get(group, []))
         found += life.happenings(group, spans[group[0]])
-    updated = list(_of_settings(runs, spans, read))
-    found += updated
-    groups = {(one.cluster, one.consumer_group or "") for one in updated}
+    updated: dict[GroupName, list[Happening]] = defaultdict(list)
+    for one in sorted(_of_settings(runs, spans, read), key=lambda one: one.at_ms):
+        updated[one.cluster, one.consumer_group or ""].append(one)
+    described = list(dict.fromkeys([*chosen, *updated]))[:GROUPS_IN_WORDS]
+    for group in described:
+        found += updated.get(group, [])[-BURSTS_OF_GROUP:]
     found.sort(key=lambda one: (one.at_ms, one.cluster, one.consumer_group or "", one.text))
     return Tonight(
         min((max(run.night_ms, run.start_ms) for run in runs.values()), default=0),
         max((run.end_ms for run in runs.values()), default=0),
         tuple(found),
-        len(changed | groups),
-        len({*chosen} | groups),
+        len(changed | updated.keys()),
+        len(described),
     )
 
 

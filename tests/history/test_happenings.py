@@ -83,10 +83,14 @@ def metric(number: int, topic: str, queues: int) -> Any:
 
 
 def tonight(
-    epochs: list[Any], members: list[Any], metrics: Sequence[Any] = (), **run: Any
+    epochs: list[Any],
+    members: list[Any],
+    metrics: Sequence[Any] = (),
+    names: Sequence[str] = ("g", "TOOLS_CONSUMER"),
+    **run: Any,
 ) -> Tonight:
     runs = {"c": AuditRun(0, END_MS, night_ms=NIGHT_MS, **run)}
-    verdicts = [verdict("g"), verdict("TOOLS_CONSUMER")]
+    verdicts = [verdict(name) for name in names]
     rows = {"epochs": epochs, "memberships": members, "group_metrics": list(metrics)}
     return tonight_of(runs, reader(**rows, group_verdicts=verdicts))
 
@@ -195,6 +199,21 @@ def test_settings_at_brokers() -> None:
         (HOUR_MS, "g", "Settings changed at a: consumeEnable: false → true"),
     ]
     assert (found.groups_changed, found.groups_shown) == (1, 1)
+
+
+def test_settings_of_many_groups_are_bounded_as_their_members_are() -> None:
+    apart_ms = 2 * BURST_MS
+    often = [GroupUpdate(AT + n * apart_ms, "g", "a", f"x: {n} → 0") for n in range(30)]
+    once = [GroupUpdate(AT, f"g{n:03}", "a", "x: 1 → 0") for n in range(300)]
+    names = ["g", *(update.consumer_group for update in once)]
+    epochs = chain(epoch(0, 0, [JOIN], 1), epoch(1, AT, [LOST], 0))
+    found = tonight(epochs, [member("a", 0, 1)], updates=(*often, *once), names=names)
+    of_g = [one.text for one in found.happenings if one.consumer_group == "g"]
+    settings = [text for text in of_g if text.startswith("Settings changed at a")]
+    assert len(of_g) == len(settings) + 1  # its member was lost
+    assert settings == [f"Settings changed at a: x: {n} → 0" for n in range(10, 30)]
+    assert (found.groups_changed, found.groups_shown) == (301, GROUPS_IN_WORDS)
+    assert len({one.consumer_group for one in found.happenings}) == GROUPS_IN_WORDS
 
 
 def test_a_group_is_first_seen_while_its_members_join() -> None:
