@@ -64,8 +64,6 @@ burst."""
 BURST_MS: Final = MINUTE_MS
 """Messages that arrive within this time may still be in progress: clients commit every 5 s and log
 it once a minute."""
-
-
 TAKEN: Final = 1
 """DefaultMQPushConsumer.consumeMessageBatchMaxSize: an orderly listener takes this many messages
 from the cache at a time."""
@@ -298,18 +296,18 @@ def uncommitted_since(group: GroupSnapshot) -> dict[MessageQueue, int]:
     """Return since when, epoch ms, members have held the queues on which no file has a commit,
     although files show commits that are newer than the time by which one is due.
     """
+    without = {queue_of(row) for row in held_rows(group) if row["committed"] is None}
+    if not without:
+        return {}
     offsets, asked = Offsets(group), newest_answers(group)
     since_ms: dict[MessageQueue, int] = {}
     for owned in group.owned:
-        if owned["client_id"] is not None:
-            queue = queue_of(owned)
+        if owned["client_id"] is not None and (queue := queue_of(owned)) in without:
             since_ms[queue] = max(owned["from_ms"], since_ms.get(queue, 0))
-    without = {queue_of(row) for row in held_rows(group) if row["committed"] is None}
     return {
         queue: from_ms
         for queue, from_ms in since_ms.items()
-        if queue in without
-        and offsets.committed([queue]) == "none"
+        if offsets.committed([queue]) == "none"
         and (
             _store_shows(group, queue, from_ms + STANDSTILL_MS)
             or (queue in asked and asked[queue]["first_ms"] >= from_ms + STANDSTILL_MS)
@@ -319,7 +317,8 @@ def uncommitted_since(group: GroupSnapshot) -> dict[MessageQueue, int]:
 
 def never_committed(group: GroupSnapshot) -> dict[MessageQueue, int]:
     """Return the queues of `uncommitted_since` that received messages whose commit was due."""
-    since_ms, asked = uncommitted_since(group), newest_answers(group)
+    since_ms = uncommitted_since(group)
+    asked = newest_answers(group) if since_ms else {}
     return {
         queue: ms
         for queue, ms in since_ms.items()
