@@ -12,30 +12,35 @@ from dataclasses import dataclass, field
 
 CLIENTS, SUBSCRIPTIONS, QUEUES = "clients", "subscriptions", "queues"
 """Kinds of tables."""
-_CLIENTS: Mapping[str, str] = {
-    "clientid": "clientId", "客户端id": "clientId",
-    "clientaddr": "clientAddr", "客户端地址": "clientAddr",
-    "language": "language", "语言": "language",
-    "version": "versionDesc", "版本": "versionDesc",
-}  # fmt: skip
-_SUBSCRIPTIONS: Mapping[str, str] = {
-    "topic": "topic", "主题": "topic",
-    "subexpression": "subString", "subscriptionexpression": "subString", "订阅表达式": "subString",
-}  # fmt: skip
-_QUEUES: Mapping[str, str] = {
-    "topic": "topic", "主题": "topic",
-    "broker": "brokerName", "brokername": "brokerName",
-    "queue": "queueId", "queueid": "queueId", "qid": "queueId", "队列": "queueId",
-    "brokeroffset": "brokerOffset", "代理者位点": "brokerOffset",
-    "consumeroffset": "consumerOffset", "消费者位点": "consumerOffset",
-    "consumerclient": "clientInfo", "clientinfo": "clientInfo", "clientip": "clientInfo",
-    "消费者终端": "clientInfo",
-}  # fmt: skip
-"""The fields of the dashboard's answers by the titles of their columns (`_title`)."""
+_CLIENTS = {
+    "clientId": ("clientid", "客户端id"),
+    "clientAddr": ("clientaddr", "客户端地址"),
+    "language": ("language", "语言"),
+    "versionDesc": ("version", "版本"),
+}
+_SUBSCRIPTIONS = {
+    "topic": ("topic", "主题"),
+    "subString": ("subexpression", "subscriptionexpression", "订阅表达式"),
+}
+_QUEUES = {
+    "topic": ("topic", "主题"),
+    "brokerName": ("broker", "brokername"),
+    "queueId": ("queue", "queueid", "qid", "队列"),
+    "brokerOffset": ("brokeroffset", "代理者位点"),
+    "consumerOffset": ("consumeroffset", "消费者位点"),
+    "clientInfo": ("consumerclient", "clientinfo", "clientip", "消费者终端"),
+}
+"""The fields of the dashboard's answers, with the titles of their columns (`_title`)."""
+
+
+def _by_title(titles: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
+    return {title: name for name, of_field in titles.items() for title in of_field}
+
+
 _REQUIRED = {
-    CLIENTS: (_CLIENTS, {"clientId", "clientAddr"}),
-    SUBSCRIPTIONS: (_SUBSCRIPTIONS, {"topic", "subString"}),
-    QUEUES: (_QUEUES, {"brokerName", "queueId", "brokerOffset", "consumerOffset"}),
+    CLIENTS: (_by_title(_CLIENTS), {"clientId", "clientAddr"}),
+    SUBSCRIPTIONS: (_by_title(_SUBSCRIPTIONS), {"topic", "subString"}),
+    QUEUES: (_by_title(_QUEUES), {"brokerName", "queueId", "brokerOffset", "consumerOffset"}),
 }
 _RULE = re.compile(r":?-+:?")
 _NUMBER = re.compile(r"-?(?:\d{1,30}|\d{1,3}(?:,\d{3})+)")
@@ -91,9 +96,15 @@ class _Table:
 
 @dataclass
 class _Answer:
-    """Tables of one answer: of a group's clients and their subscriptions, or of its queues."""
+    """Tables of one answer: of a group's clients and their subscriptions, or of its queues.
+
+    Attributes:
+        tables: the tables; the first shows the kind of answer.
+        settings: the group's settings that follow its clients.
+    """
 
     tables: list[_Table]
+    settings: dict[str, str] = field(default_factory=dict)
 
     def continues_with(self, table: _Table) -> bool:
         """Return whether the table belongs to the same answer: a page has one of each topic."""
@@ -102,7 +113,7 @@ class _Answer:
             return table.kind == SUBSCRIPTIONS and first == CLIENTS
         return table.topic not in {other.topic for other in self.tables}
 
-    def as_json(self, settings: Mapping[str, str]) -> str:
+    def as_json(self) -> str:
         """Return the dashboard's answer with the same content."""
         data: object
         if self.tables[0].kind == CLIENTS:
@@ -114,7 +125,7 @@ class _Answer:
                     for row in subscribed
                     if not isinstance(row, str)
                 },
-                **settings,
+                **self.settings,
             }
         else:
             data = [
@@ -148,34 +159,34 @@ def console_answers(text: str, unnamed_topic: str) -> tuple[list[str], str]:
     >>> json.loads(answer)["data"]["connectionSet"], rest
     ([{'clientId': 'a@1', 'clientAddr': '10.0.0.1:5'}], 'seen:\n')
     """
-    answers: list[tuple[_Answer, dict[str, str]]] = []
+    answers: list[_Answer] = []
     rest: list[str] = []
-    topic, table = unnamed_topic, None
+    topic, table, answer = unnamed_topic, None, None
     for line in text.splitlines(keepends=True):
         cells = _cells(line)
+        if line.lstrip().startswith("#"):  # what mqadmin printed
+            table = answer = None
         if kind := _kind(cells):
             titles = _REQUIRED[kind][0]
             fields = [titles.get(_title(cell), "") for cell in cells]
             table = _Table(kind, fields, "\t" if "\t" in line else "|", topic)
-            if answers and answers[-1][0].continues_with(table):
-                answers[-1][0].tables.append(table)
+            if answer is not None and answer.continues_with(table):
+                answer.tables.append(table)
             elif kind == SUBSCRIPTIONS:
                 table = None
                 rest.append(line)
             else:
-                answers.append((_Answer([table]), {}))
-            continue
-        named = _TOPIC.match(line)
-        if len(cells) > 1 and _title(cells[0]) in ("topic", "主题"):
+                answer = _Answer([table])
+                answers.append(answer)
+        elif len(cells) > 1 and _title(cells[0]) in ("topic", "主题"):
             topic, table = cells[1], None
-        elif named:
+        elif named := _TOPIC.match(line):
             topic, table = named[1], None
-        elif (setting := _SETTING.match(line)) and answers:
-            answers[-1][1][setting[1][0].lower() + setting[1][1:]] = setting[2]
+        elif answer is not None and (setting := _SETTING.match(line)):
+            answer.settings[setting[1][0].lower() + setting[1][1:]] = setting[2]
         elif table is None or not table.reads(line, cells):
             rest.append(line)
-    read = [answer.as_json(settings) for answer, settings in answers if answer.tables[0].rows]
-    return read, "".join(rest)
+    return [answer.as_json() for answer in answers if answer.tables[0].rows], "".join(rest)
 
 
 def _queue(row: _Row | str) -> dict[str, object] | str:

@@ -210,8 +210,10 @@ _STATES = (
 
 def _fields(text: str) -> dict[str, object]:
     if "\t" in text and not text.startswith(("{", "time=")):
-        time, _, *_, said, fields = text.split("\t")
-        return {**(json_object(fields) or {}), "ts": time, "msg": said}
+        columns, _, fields = text.partition("\t{")
+        time, *_, said = columns.split("\t")
+        # a logger may add columns after the fields
+        return {**(json_object("{" + fields.partition("\t")[0]) or {}), "ts": time, "msg": said}
     if not text.startswith("{"):
         return {name: _unquoted(value) for name, value in _FIELD.findall(text)}
     return json_object(text) or {}

@@ -18,11 +18,21 @@ QUEUES = [
     ["broker a", "1", "", "100", "-1", "101", "N/A"],
 ]
 HELD = [
-    {"brokerName": "broker a", "queueId": 0, "clientInfo": "10.0.0.1@1",
-     "brokerOffset": 100, "consumerOffset": 90},
-    {"brokerName": "broker a", "queueId": 1, "clientInfo": None,
-     "brokerOffset": 100, "consumerOffset": -1},
-]  # fmt: skip
+    {
+        "brokerName": "broker a",
+        "queueId": 0,
+        "clientInfo": "10.0.0.1@1",
+        "brokerOffset": 100,
+        "consumerOffset": 90,
+    },
+    {
+        "brokerName": "broker a",
+        "queueId": 1,
+        "clientInfo": None,
+        "brokerOffset": 100,
+        "consumerOffset": -1,
+    },
+]
 
 
 def tabs(rows: list[list[str]]) -> str:
@@ -53,13 +63,21 @@ def test_clients(form: Any) -> None:
     listed = answer(f"What I see:\n\n{form(CLIENTS)}\nand nothing else | really\n")
     assert listed == {
         "connectionSet": [
-            {"clientId": "172.17.0.1@173", "clientAddr": "10.0.0.1:59606", "language": "JAVA",
-             "versionDesc": "V4_5_1"},
-            {"clientId": "172.17.0.1@170", "clientAddr": "10.0.0.2:48864", "language": "GO",
-             "versionDesc": "V4_5_1"},
+            {
+                "clientId": "172.17.0.1@173",
+                "clientAddr": "10.0.0.1:59606",
+                "language": "JAVA",
+                "versionDesc": "V4_5_1",
+            },
+            {
+                "clientId": "172.17.0.1@170",
+                "clientAddr": "10.0.0.2:48864",
+                "language": "GO",
+                "versionDesc": "V4_5_1",
+            },
         ],
         "subscriptionTable": {},
-    }  # fmt: skip
+    }
 
 
 def test_the_whole_page_of_a_group_s_clients() -> None:
@@ -76,8 +94,10 @@ def test_the_whole_page_of_a_group_s_clients() -> None:
     }
     settings = {name: listed[name] for name in ("consumeType", "messageModel", "consumeFromWhere")}
     assert [*settings.values()] == [
-        "CONSUME_PASSIVELY", "CLUSTERING", "CONSUME_FROM_LAST_OFFSET",
-    ]  # fmt: skip
+        "CONSUME_PASSIVELY",
+        "CLUSTERING",
+        "CONSUME_FROM_LAST_OFFSET",
+    ]
 
 
 @pytest.mark.parametrize("form", [tabs, bars, markdown])
@@ -152,6 +172,13 @@ def test_each_table_of_clients_is_an_answer_and_so_is_a_topic_seen_again() -> No
     assert (len(clients["connectionSet"]), queues[0]["topic"]) == (2, "T")
     before, later = answers(f"Topic\tT\n{tabs(QUEUES)}5 minutes later:\n{tabs(QUEUES)}")
     assert before == later == [{"topic": "T", "queueStatInfoList": HELD}]
+
+
+def test_what_mqadmin_printed_keeps_its_settings() -> None:
+    printed = "#ClientId  #ClientAddr\na@1  1.1.1.1:1\n\nConsumeType: CONSUME_PASSIVELY\n"
+    (answer,), rest = console_answers(f"{tabs(CLIENTS)}{printed}", "no-topic")
+    assert "consumeType" not in answer
+    assert rest == printed
 
 
 def test_lines_outside_of_the_tables_are_returned() -> None:

@@ -25,8 +25,10 @@ def test_columns_of_zap() -> None:
     fields = json.dumps({"consumerGroup": "g", "MessageQueue": QUEUE, "offset": 553})
     said = "update offset to broker success"
     for caller in ("", "mq/producer.go:100\t"):
-        line = Translator().line(f"2023-07-31T13:13:57.195Z\tINFO\t{caller}{said}\t{fields}")
-        assert line == Translated("2023-07-31T13:13:57.195Z", commit("g", 553))
+        for more in ("", "\tgoroutine 7"):
+            written = f"2023-07-31T13:13:57.195Z\tINFO\t{caller}{said}\t{fields}{more}"
+            line = Translator().line(written)
+            assert line == Translated("2023-07-31T13:13:57.195Z", commit("g", 553))
     # fields that end in the middle
     assert Translator().line(f"2023-07-31T13:13:57.195Z\tINFO\t{said}\t{fields[:-5]}") == (
         Translated("2023-07-31T13:13:57.195Z", said)
