@@ -289,13 +289,13 @@ def _cells(row: ScenarioRow, best: str | None) -> list[str]:
 
 
 def _timed_cells(row: ScenarioRow, best: str | None) -> list[str]:
-    messages, slowest = row["read_again"], row["convergence_ms_p99"] or 0
+    messages, slowest = row["read_again"], row["convergence_ms_p99"]
     return [
         _name(row, best),
         f"{row['orphan_queue_seconds']:,.1f}",
         f"{row['double_queue_seconds']:,.1f}",
         "-" if messages is None else f"{messages:,.0f}",
-        f"{slowest / 1000:,.1f} s",
+        "-" if slowest is None else f"{slowest / 1000:,.1f} s",
     ]
 
 
