@@ -222,7 +222,9 @@ def test_times_say_of_how_many_groups_they_are() -> None:
 def test_times_that_are_unknown_are_not_shown_as_none() -> None:
     known = {"orphan_queue_seconds": 1.0, "double_queue_seconds": 1.0, "convergence_ms_p99": None}
     asked = options("--strategy", "AVG")
-    text = render_plan(plan_facts(asked, [figures("baseline", "AVG", **known)], [], {}, 4.0, "x"))
+    text = render_plan(
+        plan_facts(asked, [figures("baseline", "AVG", **known)], [], {}, 4.0, "process")
+    )
     (line,) = (one.split() for one in text.splitlines() if one.split()[:3] == ["AVG", "1.0", "1.0"])
     assert line[3:] == ["-", "-"]
 
