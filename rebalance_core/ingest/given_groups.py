@@ -23,13 +23,7 @@ if TYPE_CHECKING:
 VALID_INTERVALS = f"valid: {SHORTEST_INTERVAL_MS} to {LONGEST_INTERVAL_MS} (ms)"
 
 
-_TYPES: dict[str, type | tuple[type, ...]] = {
-    "STRING": str,
-    "BIGINT": int,
-    "INT": int,
-    "BOOLEAN": bool,
-    "ARRAY<STRING>": list,
-}
+_NUMBERS = {"BIGINT": range(-(2**63), 2**63), "INT": range(-(2**31), 2**31)}
 
 
 def parse_given_groups(
@@ -57,10 +51,12 @@ def parse_given_groups(
 def _row(line: str, cluster: str) -> tuple[str, "ConsumerGroupsGiven"]:
     """Return the group and the columns that its row gives."""
     try:
-        row = json.loads(line)
+        document: object = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise Unreadable(UNPARSABLE_LINE, f"is not a single JSON object: {error}") from None
-    if not isinstance(row, dict) or not isinstance(row.get("consumer_group"), str):
+    row: dict[str, object] = document if isinstance(document, dict) else {}
+    group = row.get("consumer_group")
+    if not isinstance(group, str):
         raise Unreadable(BAD_ENTRY, "is not an object with the text consumer_group")
     if row.pop("cluster", cluster) != cluster:
         raise Unreadable(BAD_ENTRY, f"belongs to a cluster other than {cluster}")
@@ -69,14 +65,29 @@ def _row(line: str, cluster: str) -> tuple[str, "ConsumerGroupsGiven"]:
     for name, value in columns.items():
         if name not in types:
             raise Unreadable(BAD_ENTRY, f"unknown column {name}{did_you_mean(name, types)}")
-        right = isinstance(value, _TYPES[types[name]])
-        if not right or (isinstance(value, bool) and types[name] != "BOOLEAN"):
+        if not _fits(value, types[name]):
             raise Unreadable(BAD_ENTRY, f"{name} is {value!r}, which is not a {types[name]}")
-        if name in INTERVALS and not is_interval(value):
+        if name in INTERVALS and not (isinstance(value, int) and is_interval(value)):
             raise Unreadable("BAD_INTERVAL", f"{name} is {value!r}; {VALID_INTERVALS}")
-    if "strategy" in columns:
+    given = cast("ConsumerGroupsGiven", columns)
+    strategy = given.get("strategy")
+    if strategy is not None:
         try:
-            parse_strategy(columns["strategy"])
+            parse_strategy(strategy)
         except RebalanceError as error:
             raise Unreadable("BAD_STRATEGY", str(error)) from None
-    return row["consumer_group"], cast("ConsumerGroupsGiven", columns)
+    return group, given
+
+
+def _fits(value: object, column_type: str) -> bool:
+    """Return True if a column of this type can hold a value from JSON."""
+    match value:
+        case bool():
+            return column_type == "BOOLEAN"
+        case int():
+            return value in _NUMBERS.get(column_type, ())
+        case str():
+            return column_type == "STRING" and value == value.encode("utf-8", "replace").decode()
+        case list():
+            return column_type == "ARRAY<STRING>" and all(_fits(text, "STRING") for text in value)
+    return False

@@ -381,6 +381,22 @@ def test_the_given_settings_are_checked_line_by_line(folder: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        '"subscriptions": ["T", 1]',
+        '"subscriptions": [null]',
+        '"consume_timestamp_ms": 9223372036854775808',
+        '"pull_threshold_for_queue": 2147483648',
+        '"client_version": "\\ud800"',
+    ],
+)
+def test_a_given_value_that_its_column_cannot_hold_is_refused(folder: Path, value: str) -> None:
+    (folder / "consumer_groups.jsonl").write_text(f'{{"consumer_group": "g", {value}}}\n')
+    done = ingest_collection(folder)
+    assert [r["issues"][0]["code"] for r in done.tables["rejected"]] == ["BAD_ENTRY"]
+
+
 def test_a_client_of_a_version_that_is_not_modelled_still_counts(folder: Path) -> None:
     log = folder / "brokers" / "a" / "broker.log"
     log.write_text(JOIN.format("old").replace("version=479", "version=273") + JOIN.format("new"))
