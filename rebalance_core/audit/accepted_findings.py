@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Literal, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Literal, NotRequired, TypedDict, TypeVar, cast
 
 from rebalance_core.contracts.settings_file import toml_document
 from rebalance_core.model.errors import UsageError, did_you_mean, unknown_keys
@@ -25,7 +25,21 @@ WHERE: tuple[Named, ...] = ("consumer_group", "topic", "broker_name", "client_id
 """Fields that select the rule's findings, as globs."""
 
 
-KEYS = ("rule_id", *WHERE, "reason", "expires", "snooze_until", "ticket")
+class _Entry(TypedDict):
+    """A valid table, as written."""
+
+    rule_id: str
+    consumer_group: NotRequired[str]
+    topic: NotRequired[str]
+    broker_name: NotRequired[str]
+    client_id: NotRequired[str]
+    reason: str
+    expires: NotRequired[date]
+    snooze_until: NotRequired[date]
+    ticket: NotRequired[str]
+
+
+KEYS = tuple(_Entry.__annotations__)
 
 
 SNOOZED_UNTIL = "snoozed until "
@@ -93,10 +107,11 @@ def read_accepted(
     entries, mistakes = toml_entries(text, where, "accepted", "acceptance")
     valid, unacceptable = set(rule_ids), set(never)
     acceptances = []
-    for line, entry in entries:
-        wrong = list(_accepted_mistakes(entry, valid, unacceptable))
+    for line, table in entries:
+        wrong = list(_accepted_mistakes(table, valid, unacceptable))
         mistakes += [f"{line}: {mistake}" for mistake in wrong]
         if not wrong:
+            entry = cast("_Entry", table)
             globs = tuple((name, entry[name]) for name in WHERE if name in entry)
             snoozed = "snooze_until" in entry
             until = entry["snooze_until" if snoozed else "expires"]
@@ -149,10 +164,11 @@ def _accepted_mistakes(entry: TomlTable, valid: set[str], never: set[str]) -> It
     for name in WHERE:
         if name in entry and (not isinstance(entry[name], str) or not entry[name]):
             yield f"{name} = {entry[name]!r}: expected a name or a glob"
-    if not isinstance(entry.get("reason"), str) or not entry["reason"].strip():
+    reason, ticket = entry.get("reason"), entry.get("ticket", "none")
+    if not isinstance(reason, str) or not reason.strip():
         yield "reason is missing: state why the finding is accepted"
-    if "ticket" in entry and (not isinstance(entry["ticket"], str) or not entry["ticket"].strip()):
-        yield f"ticket = {entry['ticket']!r}: expected a ticket's name"
+    if not isinstance(ticket, str) or not ticket.strip():
+        yield f"ticket = {ticket!r}: expected a ticket's name"
     if "expires" in entry and "snooze_until" in entry:
         yield "expires and snooze_until exclude each other"
         return

@@ -19,7 +19,7 @@ from rebalance_core.protocol.client_libraries import library_of
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import ConsumerGroupsRow, FindingsBegun
 
-TomlTable: TypeAlias = Mapping[str, Any]
+TomlTable: TypeAlias = Mapping[str, object]
 """A table from a hand-written file, whose contents may be anything until checked."""
 
 
@@ -120,25 +120,34 @@ def parse_known_issues(
     if set(document) != {"issue"} or not isinstance(tables, list) or not plain:
         raise UsageError(f"{name} holds {', '.join(document) or 'nothing'}; expected [[issue]]")
     mistakes: list[str] = []
-    seen: set[str] = set()
+    issues: list[KnownIssue] = []
+    seen: list[object] = []
     for number, table in enumerate(tables, 1):
-        where = f"{name}, issue {number} ({table.get('id', 'without id')})"
-        of_table = _mistakes(table, rule_ids)
-        if table.get("id") in seen:
+        of_table = _mistakes(table)
+        if not of_table:
+            issues.append(_issue(table))
+            of_table = _contradictions(issues[-1], rule_ids)
+        issue_id = table.get("id")
+        if issue_id in seen:
             of_table.append("its id appears twice")
-        seen.add(str(table.get("id")))
+        if issue_id is not None:
+            seen.append(issue_id)
+        where = f"{name}, issue {number} ({table.get('id', 'without id')})"
         mistakes += [f"{where}: {mistake}" for mistake in of_table]
     if mistakes:
         raise UsageError("\n".join(mistakes))
-    return tuple(_issue(table) for table in tables)
+    return tuple(issues)
 
 
 def _issue(table: TomlTable) -> KnownIssue:
-    lists = {name: tuple(table[name]) for name in _LISTS if name in table}
-    return KnownIssue(**cast("TomlTable", {**table, **lists}))
+    """Return the issue in a table without `_mistakes`."""
+    checked = cast("Mapping[str, Any]", table)
+    lists = {name: tuple(checked[name]) for name in _LISTS if name in table}
+    return KnownIssue(**{**checked, **lists})
 
 
-def _mistakes(table: TomlTable, rule_ids: Collection[str] | None) -> list[str]:
+def _mistakes(table: TomlTable) -> list[str]:
+    """Return the missing and unknown fields of a table, and those of another type."""
     names = [field.name for field in fields(KnownIssue)]
     needed = [
         field.name
@@ -148,52 +157,53 @@ def _mistakes(table: TomlTable, rule_ids: Collection[str] | None) -> list[str]:
     mistakes = [text for _, text in unknown_keys(table, names)]
     mistakes += [f"{name} is missing" for name in needed if name not in table]
     for name in (*_WORDS, "summary"):
-        if name in table and not (isinstance(table[name], str) and table[name].strip()):
-            mistakes.append(f"{name} is {table[name]!r}, expected a text")
+        value = table.get(name, name)
+        if not (isinstance(value, str) and value.strip()):
+            mistakes.append(f"{name} is {value!r}, expected a text")
     for name in _VERSIONS:
-        if name in table and (
-            not isinstance(table[name], str) or _VERSION.fullmatch(table[name]) is None
-        ):
-            mistakes.append(f"{name} is {table[name]!r}, expected a version such as 5.2.0")
+        value = table.get(name, "0.0")
+        if not isinstance(value, str) or _VERSION.fullmatch(value) is None:
+            mistakes.append(f"{name} is {value!r}, expected a version such as 5.2.0")
     for name in _LISTS:
         value = table.get(name, [])
         if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
             mistakes.append(f"{name} is {value!r}, not a list of texts")
-    return mistakes or _contradictions(table, rule_ids)
+    ordered, evidence = table.get("ordered", False), table.get("evidence", {})
+    if not isinstance(ordered, bool):
+        mistakes.append(f"ordered is {ordered!r}, expected true or false")
+    if not isinstance(evidence, dict) or not all(isinstance(v, str) for v in evidence.values()):
+        mistakes.append(f"evidence is {evidence!r}, expected a table of strings")
+    return mistakes
 
 
-def _contradictions(table: TomlTable, rule_ids: Collection[str] | None) -> list[str]:
-    """Return the contradictions in a table whose fields are complete and correctly typed."""
+def _contradictions(issue: KnownIssue, rule_ids: Collection[str] | None) -> list[str]:
     mistakes = []
-    if THREAD.fullmatch(table["id"]) is None:
-        mistakes.append(f"id {table['id']!r} does not have the form <owner>/<repository>#<number>")
+    if THREAD.fullmatch(issue.id) is None:
+        mistakes.append(f"id {issue.id!r} does not have the form <owner>/<repository>#<number>")
     else:
-        repository, _, number = table["id"].partition("#")
-        if table["url"].rpartition("/")[2] != number or f"/{repository}/" not in table["url"]:
-            mistakes.append(f"url {table['url']} does not belong to {table['id']}")
-    if not table["rules"]:
+        repository, _, number = issue.id.partition("#")
+        if issue.url.rpartition("/")[2] != number or f"/{repository}/" not in issue.url:
+            mistakes.append(f"url {issue.url} does not belong to {issue.id}")
+    if not issue.rules:
         mistakes.append("rules lists no finding")
     mistakes += [
         f"{language!r} is not a LanguageCode"
-        for language in table["languages"]
+        for language in issue.languages
         if language not in LANGUAGE_CODES
     ]
     if rule_ids is not None:
         mistakes += [
-            f"there is no rule {rule_id}" for rule_id in table["rules"] if rule_id not in rule_ids
+            f"there is no rule {rule_id}" for rule_id in issue.rules if rule_id not in rule_ids
         ]
-    for who in ("client", "broker"):
-        first, last = table.get(f"{who}_from"), table.get(f"{who}_to")
+    for who, first, last in (
+        ("client", issue.client_from, issue.client_to),
+        ("broker", issue.broker_from, issue.broker_to),
+    ):
         if first is not None and last is not None and not in_range(first, None, last):
             mistakes.append(f"{who}_from {first} is after {who}_to {last}")
-    ranged = any(name in table for name in ("client_from", "client_to"))
-    if ranged and table["languages"] != ["JAVA"]:
+    ranged = issue.client_from is not None or issue.client_to is not None
+    if ranged and issue.languages != ("JAVA",):
         mistakes.append("a range of client versions needs languages = ['JAVA']")
-    if not isinstance(table.get("ordered", False), bool):
-        mistakes.append(f"ordered is {table['ordered']!r}, expected true or false")
-    evidence = table.get("evidence", {})
-    if not isinstance(evidence, dict) or not all(isinstance(v, str) for v in evidence.values()):
-        mistakes.append(f"evidence is {evidence!r}, expected a table of strings")
     return mistakes
 
 

@@ -74,7 +74,10 @@ class RefusedStarts:
             last_ms: its end; None if it has none.
             clients: the clients that count, besides logs whose client is unknown; None for all.
         """
-        facts = [*self._of_queues.get(queue, ()), *self._of_topics.get(queue.topic, ())]
+        facts: list[StartRefusedFact | TopicMissingFact] = [
+            *self._of_queues.get(queue, ()),
+            *self._of_topics.get(queue.topic, ()),
+        ]
         within = [
             fact
             for fact in facts

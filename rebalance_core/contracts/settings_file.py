@@ -7,7 +7,6 @@ owners.
 import re
 import tomllib
 from pathlib import Path
-from typing import Any
 
 from rebalance_core.contracts.bundled_files import bundled
 from rebalance_core.contracts.paths import special_file
@@ -112,7 +111,7 @@ def named_text(path: Path, kind: str) -> str:
 
 def toml_document(
     text: str, where: str, refused: type[RebalanceError] = UsageError
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the values of a TOML text.
 
     Args:
@@ -142,7 +141,7 @@ def toml_document(
     return document
 
 
-def toml_value(text: str) -> Any:
+def toml_value(text: str) -> object:
     """Parse text as a TOML value; text that is not valid TOML is a string.
 
     Quotes, which shells strip, may therefore be missing. The limits are those of `toml_document`.
@@ -162,13 +161,13 @@ _DEEP_KEY = re.compile(
 _TOO_DEEP = f"its tables and arrays are nested deeper than {MOST_DEEP} levels"
 
 
-def _beyond_limits(document: dict[str, Any]) -> str | None:
+def _beyond_limits(document: dict[str, object]) -> str | None:
     """Return what is wrong with the values of a document, checked level by level because it may be
     deep.
     """
-    level: list[Any] = [document]
+    level: list[object] = [document]
     for _ in range(MOST_DEEP + 1):
-        below: list[Any] = []
+        below: list[object] = []
         for value in level:
             if isinstance(value, int) and value not in _LONGS:
                 return f"a number of {value.bit_length()} bits; whole numbers have up to 64"

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from string import Template
 from typing import Any, cast
@@ -61,12 +61,13 @@ def channels_of(
     mistakes = []
     for where, entry in entries:
         wrong = list(_mistakes(entry, bodies, named))
-        if not wrong and entry["name"] in channels:
-            wrong = [f"channel {entry['name']} has two entries"]
+        texts = cast("Mapping[str, str]", entry)  # unless wrong
+        if not wrong and texts["name"] in channels:
+            wrong = [f"channel {texts['name']} has two entries"]
         mistakes += [f"{where}: {text}" for text in wrong]
         if not wrong:
-            body = bodies[entry["body"]] if entry["body"] in bodies else entry["body"]
-            channels[entry["name"]] = Channel(entry["name"], entry["webhook"], body)
+            body = bodies.get(texts["body"], texts["body"])
+            channels[texts["name"]] = Channel(texts["name"], texts["webhook"], body)
     return tuple(channels.values()), mistakes
 
 

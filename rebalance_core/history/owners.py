@@ -1,8 +1,9 @@
 """The teams and channels to notify about each group, from ``owners.toml``."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import cast
 
 from rebalance_core.audit.accepted_findings import toml_entries
 from rebalance_core.audit.known_issues import TomlTable
@@ -88,7 +89,8 @@ def read_owners(text: str, where: str) -> Owners:
         raise UsageError("\n".join([*mistakes, *wrong]))
     if not entries:
         raise UsageError(f"{where}: no [[owner]] table, so no group has an owner")
-    return Owners(tuple(Owner(**{"cluster": "*", **entry}) for _, entry in entries), channels)
+    checked = cast("list[tuple[str, Mapping[str, str]]]", entries)
+    return Owners(tuple(Owner(**{"cluster": "*", **entry}) for _, entry in checked), channels)
 
 
 def _mistakes(entry: TomlTable) -> Iterator[str]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, TypedDict, cast
 
 from rebalance_core.contracts.settings_file import (
     MOST_BYTES,
@@ -22,18 +22,32 @@ from rebalance_core.model.intervals import (
 from rebalance_core.storage.files_to_read import FolderToRead
 
 SETTINGS_NAME = "collection.toml"
-_KEYS = (
-    "cluster",
-    "admin_time_zone",
-    "time_zones",
-    "expected",
-    "clients",
-    "failed",
-    "redacted",
-    "continues",
-    "continued",
-)
-_EXPECTED = ("brokers", "name_servers", "proxies")
+
+
+class _Expected(TypedDict, total=False):
+    """The names in ``[expected]``."""
+
+    brokers: list[str]
+    name_servers: list[str]
+    proxies: list[str]
+
+
+class _Document(TypedDict):
+    """The file without `_mistakes`."""
+
+    cluster: str
+    admin_time_zone: NotRequired[str]
+    time_zones: NotRequired[dict[str, str]]
+    expected: NotRequired[_Expected]
+    clients: NotRequired[dict[str, dict[str, int]]]
+    failed: NotRequired[list[dict[str, str]]]
+    redacted: NotRequired[bool]
+    continues: NotRequired[str]
+    continued: NotRequired[list[dict[str, Any]]]  # as `ContinuedLog`
+
+
+_KEYS = tuple(_Document.__annotations__)
+_EXPECTED = tuple(_Expected.__annotations__)
 
 
 @dataclass(frozen=True)
@@ -141,24 +155,23 @@ def settings_if_written(folder: Path | FolderToRead) -> CollectionSettings | Non
             text = read_settings_text(path, InputRefused)
         else:
             text = settings_text(path.head(MOST_BYTES + 1), str(path), InputRefused)
-        document = toml_document(text, str(path), InputRefused)
+        written = toml_document(text, str(path), InputRefused)
     except FileNotFoundError:
         return None
-    mistakes = _mistakes(document)
+    mistakes = _mistakes(written)
     if mistakes:
         raise InputRefused("\n".join(f"{path}: {mistake}" for mistake in mistakes))
+    document = cast("_Document", written)
     expected = document.get("expected", {})
     return CollectionSettings(
         cluster=document["cluster"],
         admin_time_zone=document.get("admin_time_zone"),
-        time_zones=dict(document.get("time_zones", {})),
+        time_zones=document.get("time_zones", {}),
         brokers=tuple(expected.get("brokers", ())),
         name_servers=tuple(expected.get("name_servers", ())),
         proxies=tuple(expected.get("proxies", ())),
-        clients=dict(document.get("clients", {})),
-        failed=tuple(
-            NotCollected(entry["what"], entry["why"]) for entry in document.get("failed", ())
-        ),
+        clients=document.get("clients", {}),
+        failed=tuple(NotCollected(**entry) for entry in document.get("failed", ())),
         redacted=document.get("redacted", False),
         continues=document.get("continues", ""),
         continued=tuple(ContinuedLog(**log) for log in document.get("continued", ())),
@@ -205,17 +218,19 @@ def _mistakes(document: Mapping[str, object]) -> list[str]:
     return [*mistakes, *_bad_clients(document.get("clients", {}))]
 
 
-def _is_continued_log(table: Any) -> bool:
+def _is_continued_log(table: object) -> bool:
     types = ContinuedLog.__annotations__
-    return (
-        isinstance(table, dict)
-        and table.keys() == types.keys()
-        and all(type(value).__name__ == types[name].__name__ for name, value in table.items())
-        and table["begins_at"] > 0 <= table["size"]
-    )
+    if (
+        not isinstance(table, dict)
+        or table.keys() != types.keys()
+        or any(type(value) is not types[name] for name, value in table.items())
+    ):
+        return False
+    log = ContinuedLog(**table)
+    return log.begins_at > 0 <= log.size
 
 
-def _names_what_and_why(table: Any) -> bool:
+def _names_what_and_why(table: object) -> bool:
     return (
         isinstance(table, dict)
         and table.keys() == {"what", "why"}
@@ -223,7 +238,7 @@ def _names_what_and_why(table: Any) -> bool:
     )
 
 
-def _bad_clients(clients: Any) -> Iterator[str]:
+def _bad_clients(clients: object) -> Iterator[str]:
     if not isinstance(clients, dict) or not all(
         isinstance(table, dict) for table in clients.values()
     ):

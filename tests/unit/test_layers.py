@@ -146,7 +146,6 @@ def known(module: str, modules: Mapping[str, Path]) -> Iterator[str]:
 
 UNTYPED = re.compile(r"(?:Mapping|dict)\[str, Any\]")
 OF_ANY_KIND = {
-    "contracts.settings_file.toml_document",  # whatever a file holds, read field by field
     "engine.propagation.survey_facts",  # for --json
     "process.propagate.propagation_forecast",
     "model.clients.profile_of_row",  # rows of the ledger and of snapshots

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
@@ -149,13 +148,13 @@ def _thrown(group: GroupSnapshot, topic: str, strategy: CustomStrategy) -> Itera
 
 
 def _asks_broker(group: GroupSnapshot, member: MembershipsRow) -> bool:
-    stated = {name: value for name, value in group.settings.items() if value is not None}
-    settings = asdict(GroupSettings()) | stated
+    settings, default = group.settings, GroupSettings()
+    ordered = settings["ordered"]
     return asks_broker(
-        settings["rebalance_mode"],
-        settings["consumer_type"],
+        settings["rebalance_mode"] or default.rebalance_mode,
+        settings["consumer_type"] or default.consumer_type,
         member["message_model"],
-        settings["ordered"],
+        default.ordered if ordered is None else ordered,
         version_of(member),
     )
 

@@ -125,6 +125,7 @@ def test_the_list_is_strict_and_of_several_clients() -> None:
         ('title = "t"\n', "", "title is missing"),
         ("symptom", "sympton", "unknown key sympton"),
         ('"s"', '" "', "symptom is ' ', expected a text"),
+        ('"a/b#1"', '["a/b#1"]', "id is ['a/b#1'], expected a text"),
         ('"a/b#1"', '"#1"', "does not have the form <owner>/<repository>#<number>"),
         ("issues/1", "issues/2", "does not belong to a/b#1"),
         ("ORPHAN_QUEUES", "ORPHANS", "there is no rule ORPHANS"),
