@@ -127,15 +127,27 @@ def stuck_in_cache(group: GroupSnapshot) -> dict[MessageQueue, FullCache]:
         if not facts or stands_still(row) or row["reason"] == COMMIT_FELL:
             continue
         full = [*_with_same_first(row, facts), *_at_equal_commits(row, facts)]
-        idle_ms = row["stored_ms"] or 0
-        times_ms = [(max(from_ms, idle_ms), to_ms) for from_ms, to_ms in full]
-        lasting = [times for times in times_ms if times[1] - times[0] >= STANDSTILL_MS]
+        lasting = _lasting(row, full)
         until_ms = max((row["committed_ms"] or 0, *(to_ms for _, to_ms in lasting)))
         if lasting and until_ms >= recent_ms:
             newest = max(facts, key=last_stated)
             since_ms = min(from_ms for from_ms, _ in lasting)
             stuck[queue_of(row)] = FullCache(newest["client_id"], since_ms, until_ms)
     return stuck
+
+
+def is_unfinished(row: GroupQueueProgressRow, fact: FlowControlledFact) -> bool:
+    """Return True if the message at the commit stayed unfinished for the time of a standstill, as
+    it was the first one in the full cache that the holder's log shows.
+    """
+    return bool(_lasting(row, _with_same_first(row, [fact])))
+
+
+def _lasting(row: GroupQueueProgressRow, full: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the times of a full cache that span a standstill after the queue was last empty."""
+    idle_ms = row["stored_ms"] or 0
+    times_ms = [(max(from_ms, idle_ms), to_ms) for from_ms, to_ms in full]
+    return [times for times in times_ms if times[1] - times[0] >= STANDSTILL_MS]
 
 
 def last_look_ms(group: GroupSnapshot) -> int:

@@ -37,6 +37,7 @@ from rebalance_core.audit.progress import (
     first_loss_ms,
     held_rows,
     is_idle,
+    is_unfinished,
     last_look_ms,
     may_stand_still,
     never_committed,
@@ -393,11 +394,12 @@ def _holders(group: GroupSnapshot) -> dict[MessageQueue, str]:
     return {queue: who for queue, answer in answers.items() if (who := holder_address(answer))}
 
 
+_UNFINISHED = "one message is not finished"
 _FLOW = {
     SPAN: (
         "a message is not finished, and the client stopped pulling because the offsets in its "
         "cache are consumeConcurrentlyMaxSpan apart (client's log)",
-        "one message is not finished",
+        _UNFINISHED,
     ),
     COUNT: ("the client's cache is full: its listener is too slow (client's log)", SLOW),
     SIZE: (
@@ -416,6 +418,12 @@ _MOMENTARY = {
     "TOPIC_MISSING",
 }
 """Kinds of facts that `_Causes` reads and that may be over the moment after."""
+
+_FULL_BEHIND_ONE = Cause(
+    "the message at that offset is not finished, and the client stopped pulling because its cache "
+    "is full (client's log)",
+    _UNFINISHED,
+)
 
 
 class _Causes:
@@ -494,6 +502,8 @@ class _Causes:
         for flow in self._flow.get(queue, ()):
             known = flow["client_id"] is not None and client_id is not None
             if flow["last_ms"] >= since_ms and not (known and flow["client_id"] != client_id):
+                if flow["details"]["reason"] != SPAN and is_unfinished(row, flow):
+                    return _FULL_BEHIND_ONE
                 return Cause(*_FLOW[flow["details"]["reason"]])
         return lacking
 

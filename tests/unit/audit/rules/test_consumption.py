@@ -769,6 +769,28 @@ def test_the_first_message_in_a_full_cache_shows_it_without_commits_in_the_log(
     assert progress_of(group).word == ("STANDS_STILL" if stands else "FALLS_BEHIND")
 
 
+@pytest.mark.parametrize("reason", ["COUNT", "SIZE"])
+@pytest.mark.parametrize(
+    ("first", "unfinished"),
+    [
+        (with_first(70, 400), True),
+        (with_first(71, 400), True),  # of an orderly listener
+        (with_first(70, 1400), False),
+        (with_first(90, 400), False),
+        (held_back(1490), False),
+    ],
+)
+def test_a_cache_that_is_full_behind_one_message_is_not_the_listener_s_speed(
+    reason: str, first: Row, *, unfinished: bool
+) -> None:
+    ends = [end(0, at, at=at) for at in range(300, 1501, 60)]
+    full = first | {"details": first["details"] | {"reason": reason}}
+    (one,) = findings_of(STILL, held(EACH_MINUTE, ends, facts=[full]))
+    slow = "slow listener"
+    assert one.evidence["reason"] == ("one message is not finished" if unfinished else slow)
+    assert ("its listener is too slow" in one.summary) is not unfinished
+
+
 def test_a_cache_that_was_full_before_the_queue_was_read_to_its_end_is_over() -> None:
     ends = [end(0, 60, at=100), end(0, 70, at=1000), end(0, 910, at=1500)]
     early, late = full(310, 980), full(1010, 1490)
