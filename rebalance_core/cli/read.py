@@ -70,7 +70,7 @@ COMMITTING_SHOWN = 12
 """Number of groups whose commits are printed if a file has more than `GROUPS_SHOWN`."""
 _KINDS = {
     BROKER_LOG: "a broker's log",
-    LOCK_LOG: "a broker's lock.log",
+    LOCK_LOG: "a broker's lock.log or filter.log",
     POP_LOG: "a broker's pop.log",
     CLIENT_LOG: "a client's log",
     NAMESRV_LOG: "a name server's log",
@@ -168,7 +168,10 @@ def _read(
         return facts, _wrapped(f"{shown_as} {reason}", 0), ""
     facts = _facts(shown_as, pasted, shown)
     command = pasted.file.arguments[0] if pasted.file.kind == ADMIN else pasted.file.kind
-    lines = _wrapped(f"{shown_as}: {_what(pasted)}{_extent(pasted, shown)}", 0)
+    what = _what(pasted)
+    if pasted.file.is_log and not (shown.record["facts"] or pasted.is_named_log):
+        command, what = "", "a log"
+    lines = _wrapped(f"{shown_as}: {what}{_extent(pasted, shown)}", 0)
     return (
         facts,
         [*lines, *_lines(pasted, shown, shown_as)],
@@ -245,6 +248,7 @@ def _facts(name: str, pasted: PastedFile, shown: FileShown) -> dict[str, Any]:
         "topics": [asdict(topic) for topic in shown.topics],
         "brokers": [asdict(broker) for broker in shown.brokers],
         "queue_ends": {"queues": shown.queues[0], "messages": shown.queues[1]},
+        "stated": [{"kind": fact.kind} | dict(fact.values) for fact in pasted.stated],
         "groups": [
             group.facts() | {"findings": [_dated(finding, pasted) for finding in group.findings]}
             for group in shown.groups
@@ -298,12 +302,40 @@ def _lines(pasted: PastedFile, shown: FileShown, shown_as: str) -> list[str]:
     for group in shown.groups:
         about = f"{group.consumer_group}: " if len(shown.groups) > 1 else ""
         findings += [(about, finding) for finding in group.findings]
+    if not texts and not findings:
+        texts += _stated_texts(pasted)
     words = {pasted.file.name: shown_as, **_UNNAMED, **_unknown_times(pasted)}
     texts = [_renamed(text, words) for text in texts]
     return [
         *(line for text in texts for line in _wrapped(text, 2)),
         *_finding_lines(findings, words),
     ]
+
+
+def _stated_texts(pasted: PastedFile) -> Iterator[str]:
+    """Yield the facts in an answer of which nothing else is shown, as ingest names them."""
+    for fact in pasted.stated[:BROKERS_SHOWN]:
+        values = ", ".join(f"{name} {value}" for name, value in _flat(fact.values))
+        yield f"{fact.kind.replace('_', ' ')}: {values}"
+    more = len(pasted.stated) - BROKERS_SHOWN
+    if more > 0:
+        yield f"and {more:,} more (--json has all)"
+
+
+def _flat(values: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+    """Yield the names and values of a fact, those inside it under their own names."""
+    for name, value in values.items():
+        if name.endswith("_truncated"):
+            continue
+        if isinstance(value, Mapping):
+            yield from _flat(value)
+        elif isinstance(value, tuple):
+            texts = (
+                " ".join(map(str, each)) if isinstance(each, tuple) else each for each in value
+            )
+            yield from [(name, ", ".join(map(str, texts)))] * bool(value)
+        elif value is not None:
+            yield name, value
 
 
 def _unknown_times(pasted: PastedFile) -> dict[str, str]:
@@ -397,8 +429,9 @@ def _group_texts(group: "GroupShown", pasted: PastedFile, whole: bool) -> Iterat
             " ".join(filter(None, (connection.language, connection.version)))
             for connection in group.connections
         )
-        clients = ", ".join(f"{count} {kind}".strip() for kind, count in kinds.most_common())
-        yield f"{counted(len(group.connections), 'connection')}{several}: {clients}"
+        named = [f"{count} {kind}" for kind, count in kinds.most_common() if kind]
+        clients = f": {', '.join(named)}" * bool(named)
+        yield f"{counted(len(group.connections), 'connection')}{several}{clients}"
     if group.subscriptions:
         models = f" ({', '.join(group.message_models)})" if group.message_models else ""
         yield f"subscribed: {', '.join(group.subscriptions)}{models}"

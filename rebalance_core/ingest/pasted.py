@@ -94,6 +94,7 @@ _RUNNING_INFO = "#Consumer Properties#"
 """Begins a client's description of itself (consumerStatus -i)."""
 _SECTION = re.compile(r"\s*#[^#]+#\s*$")
 """The title of a section of such a description; the table below it is part of the description."""
+_TIME_ALONE = re.compile(r"\[?\d{1,2}:\d\d:\d\d\b")
 _NOT_ONLINE = re.compile(r"consumer group\[([^\]\n]+)\] not online")
 
 
@@ -113,6 +114,7 @@ class PastedFile(Collection):
             time at which it was written here is used.
         group_unsure: whether nothing shows where the group ends in the name of a member list, which
             has a group or a group and a broker.
+        stated: the facts in an answer.
     """
 
     path: Path = Path()
@@ -120,11 +122,18 @@ class PastedFile(Collection):
     of_dashboard: bool = False
     undated: bool = False
     group_unsure: bool = False
+    stated: tuple[Fact, ...] = ()
 
     @property
     def file(self) -> CollectedFile:
         """The only file of the collection."""
         return self.files[0]
+
+    @property
+    def is_named_log(self) -> bool:
+        """Whether its name is the one that RocketMQ gives to its kind of log."""
+        home = _HOMES.get(self.file.kind, "")
+        return PurePath(self.shown).name.partition(".")[0] == PurePath(home).stem
 
     def path_of(self, file: CollectedFile) -> FolderToRead:
         """Return the location of the file."""
@@ -391,6 +400,7 @@ class _Recognition:
             of_dashboard=of_dashboard is not None,
             undated=undated,
             group_unsure=unsure,
+            stated=tuple(piece for piece in results if isinstance(piece, Stated)),
         )
 
     def _member_list(
@@ -443,6 +453,11 @@ class _Recognition:
         if command:
             return f"is an answer from {command}, none of which is read"
         first = next((line.strip() for line in self._text.splitlines() if line.strip()), "")
+        if _TIME_ALONE.match(first):
+            return (
+                "has lines with a time and no date, so that nothing in it is read; put the date "
+                f"before each time; it begins {first[:80]!r}"
+            )
         return f"is not a file that ingest reads; it begins {first[:80]!r}"
 
     def _cut(self, asked: Iterable[str]) -> str:

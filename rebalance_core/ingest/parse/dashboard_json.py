@@ -92,11 +92,15 @@ def _connection(data: Any, source: str) -> Results:
             "client_id": name_of(connection.text("clientId"), "clientId"),
             "client_addr": name_of(connection.text("clientAddr"), "clientAddr").removeprefix("/"),
             "language": connection.text("language"),
-            "version": connection.text("versionDesc")
-            or str(connection.optional_count("version") or 0),
+            "version": connection.text("versionDesc") or _number(connection, "version"),
         }
         yield Fact("member", None, values | group, source)
     yield Fact("group_connection", None, {"members": len(members)} | group, source)
+
+
+def _number(entry: Entry, name: str) -> str:
+    number = entry.optional_count(name)
+    return "" if number is None else str(number)
 
 
 def _progress(data: Any, source: str) -> Results:

@@ -214,6 +214,7 @@ def test_tables_copied_from_the_dashboard_s_page(reading: Reading) -> None:
     file = reading.file("clients.txt", clients)
     code, text = reading.text("--group", "cg", file)
     assert (code, "3 connections of 2 client ids" in text) == (3, True)
+    assert "2 client ids:" not in text, "the table has no versions"
     assert reading.rules(file) == ["DUPLICATE_CLIENT_ID"]
     queues = (
         "Topic\tT\tDelay\t80\nbroker\tqueue\tconsumerClient\tbrokerOffset\tconsumerOffset\n"
@@ -592,7 +593,7 @@ def test_an_empty_store_that_is_not_read_is_not_taken_for_another(reading: Readi
 def test_a_list_of_topics_is_of_no_single_topic(reading: Reading) -> None:
     code, text = reading.text(reading.file("1-topicList.txt", "T\n%RETRY%G\n"))
     assert code == 0
-    assert "mqadmin topicList This file" in text
+    assert "mqadmin topicList topic: topic T topic: topic %RETRY%G This file" in text
 
 
 def test_several_files_each_by_itself(reading: Reading) -> None:
@@ -633,3 +634,52 @@ def test_no_file_and_a_missing_file(reading: Reading, tmp_path: Path) -> None:
     code, text = reading.text(str(tmp_path / "none.txt"))
     assert (code, "none.txt cannot be opened: No such file" in text) == (4, True)
     assert reading.text(str(tmp_path / "none.txt"), "--dry-run")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "shown"),
+    [
+        (
+            "getBrokerConfig-a.txt",
+            "============127.0.0.1:10911============\n"
+            "fileReservedTime  =  48\nbrokerName  =  a\n\n",
+            "server settings: address 127.0.0.1:10911, fileReservedTime 48, brokerName a",
+        ),
+        (
+            "exportMetrics.txt",
+            "export /tmp/rocketmq/export/metrics.json success\n",
+            "exported to: path /tmp/rocketmq/export/metrics.json",
+        ),
+        (
+            "consumerStatus-g.txt",
+            "#Index     #ClientId                                #Version             "
+            "#ConsumerRunningInfoFile\n"
+            "1          10.0.2.13@31554#3176284308534            V5_3_3               "
+            "1795233041620/10.0.2.13@31554#3176284308534\n",
+            "listed client: client_id 10.0.2.13@31554#3176284308534, version V5_3_3",
+        ),
+    ],
+)
+def test_an_answer_of_which_nothing_else_is_shown_states_its_facts(
+    reading: Reading, name: str, answer: str, shown: str
+) -> None:
+    file = reading.file(name, answer)
+    assert shown in reading.text(file)[1]
+    assert reading.facts(file)[1]["files"][0]["stated"]
+
+
+def test_a_log_with_no_line_about_consumers_is_of_no_kind(reading: Reading) -> None:
+    line = "2026-12-01 08:08:47 INFO NettyServerScheduler_1 - Port: 19911, RequestCode {17:1}\n"
+    text = reading.text(reading.file("broker_traffic.log", line))[1]
+    assert "a log, of 1 lines, none of which concerns consumers" in text
+    assert "client" not in text.partition("This file alone")[0]
+
+
+def test_lines_with_a_time_and_no_date(reading: Reading) -> None:
+    line = (
+        "10:00:01.123 WARN  [Pull] RocketmqClient - the cached message count exceeds the threshold"
+    )
+    code, text = reading.text(reading.file("client.log", line))
+    assert code == 4
+    assert "has lines with a time and no date" in text
+    assert "put the date before each time" in text
