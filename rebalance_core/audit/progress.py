@@ -251,6 +251,29 @@ def first_loss_ms(row: GroupQueueProgressRow) -> int | None:
     return end_ms + round((expires_ms - end_ms) / (1 - read / rate))
 
 
+def deleted_unread(group: GroupSnapshot) -> dict[MessageQueue, int]:
+    """Return the number of messages that brokers deleted before the group committed them, by queue:
+    those between its newest commit and the queue's minimum.
+
+    A minimum that was seen more than a minute after the commit does not count, because the group
+    may have committed since.
+    """
+    deleted: dict[MessageQueue, int] = {}
+    rows = {
+        queue_of(row): (row["committed"], row["committed_ms"])
+        for row in progress_rows(group)
+        if row["reason"] != LITE_TOPIC
+    }
+    for look in group.tables["queue_offsets"]:
+        committed, seen_ms = rows.get(queue_of(look), (None, None))
+        if committed is None or seen_ms is None or look["observed_ms"] > seen_ms + MINUTE_MS:
+            continue
+        if look["min_offset"] > committed:
+            count = look["min_offset"] - committed
+            deleted[queue_of(look)] = max(count, deleted.get(queue_of(look), 0))
+    return deleted
+
+
 def is_unchanged(row: GroupQueueProgressRow) -> bool:
     """Return whether messages are unread and the commit has not moved for the time of a standstill.
 

@@ -127,7 +127,7 @@ def group_rows(
 def _slowness(findings: "Iterable[FindingsRow]") -> dict[str, Any]:
     """Return when the group became slow, and the rates if it falls behind."""
     begins = [row["first_ms"] for row in findings if row["first_ms"] is not None]
-    behind = (row["evidence"] for row in findings if row["rule_id"] == FALLS_BEHIND)
+    behind = (row["evidence"] for row in findings if "arrive_per_second" in row["evidence"])
     rates = next(
         ((evidence["arrive_per_second"], evidence["read_per_second"]) for evidence in behind), None
     )

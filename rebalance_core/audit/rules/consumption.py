@@ -33,6 +33,7 @@ from rebalance_core.audit.known_shares import strategy_is_known
 from rebalance_core.audit.offsets import messages
 from rebalance_core.audit.progress import (
     FALLING_MS,
+    deleted_unread,
     falls_behind,
     first_loss_ms,
     held_rows,
@@ -61,7 +62,11 @@ from rebalance_core.model.verdicts import ERROR, INFO, WARNING, Severity
 from rebalance_core.protocol.shares import busiest_rate
 
 if TYPE_CHECKING:
-    from rebalance_core.contracts.rows import GroupQueueProgressRow, ObservedFactsRow
+    from rebalance_core.contracts.rows import (
+        GroupQueueProgressRow,
+        ObservedFactsRow,
+        OffsetIllegalFact,
+    )
 
 Rows = Sequence["GroupQueueProgressRow"]
 
@@ -110,7 +115,7 @@ def find_standing_still(group: GroupSnapshot) -> Iterator[Finding]:
     rows = [row for row in progress_rows(group) if queue_of(row) in since]
     if not rows:
         return
-    causes = _Causes(group)
+    causes, deleted = _Causes(group), deleted_unread(group)
     recent_ms = last_look_ms(group) - FALLING_MS
     lasting_causes = _Causes(_with_lasting(group, recent_ms, STANDSTILL_MS))
 
@@ -136,7 +141,8 @@ def find_standing_still(group: GroupSnapshot) -> Iterator[Finding]:
         severity = INFO if cause == NEW_OR_STILL else severity
         shown = (full.until_ms for row in rows if (full := cached.get(queue_of(row))))
         seen_ms = max((*shown, *(row["committed_ms"] or 0 for row in rows)))
-        yield _stands_still(rows, since, seen_ms, which, cause, sorted(names - {""}), severity)
+        finding = _stands_still(rows, since, seen_ms, which, cause, sorted(names - {""}), severity)
+        yield finding if cause == NEW_OR_STILL else with_deleted(finding, rows, deleted)
 
 
 def _with_lasting(group: GroupSnapshot, since_ms: int, gap_ms: int) -> GroupSnapshot:
@@ -210,14 +216,105 @@ def _stands_still(
 
 
 def find_falling_behind(group: GroupSnapshot) -> Iterator[Finding]:
-    """Yield at most one finding: commits move slower than ends, for longer than a burst."""
+    """Yield a finding if commits move slower than ends for longer than a burst, and others about
+    messages that brokers deleted unread.
+
+    COMMIT_STANDS_STILL has the queues whose commits do not move.
+    """
     if is_broadcasting(group):
         return
-    cached = stuck_in_cache(group)
-    rows = [row for row in held_rows(group) if falls_behind(row) and not stands_still(row)]
+    cached, deleted = stuck_in_cache(group), deleted_unread(group)
+    rows = [row for row in held_rows(group) if not stands_still(row)]
     rows = [row for row in rows if queue_of(row) not in cached]
-    if not rows:
-        return
+    falling = [row for row in rows if falls_behind(row)]
+    if falling:
+        finding = _falls_behind(group, falling)
+        lost = any(queue_of(row) in deleted for row in falling)
+        finding = replace(finding, severity=WARNING) if lost else finding
+        yield with_deleted(finding, falling, deleted)
+    others = [row for row in rows if queue_of(row) in deleted and not falls_behind(row)]
+    if others:
+        yield with_deleted(_lost(others), others, deleted)
+    yield from _skipped(group, deleted)
+
+
+def with_deleted(
+    finding: Finding, rows: Iterable[GroupQueueProgressRow], deleted: Mapping[MessageQueue, int]
+) -> Finding:
+    """Return the finding with the messages of its queues that brokers deleted unread, if any."""
+    lost = sorted((row for row in rows if queue_of(row) in deleted), key=queue_of)
+    if not lost:
+        return finding
+    names = [
+        f"{_name(queue_of(row))} {row['committed']} to "
+        f"{(row['committed'] or 0) + deleted[queue_of(row)] - 1}"
+        for row in lost
+    ]
+    total = sum(deleted[queue_of(row)] for row in lost)
+    text = f"Brokers deleted {messages(total)} before the group committed them: {listed(names, 5)}."
+    return replace(
+        finding,
+        summary=f"{finding.summary} {text}".lstrip(),
+        evidence={**finding.evidence, "deleted_unread": total},
+    )
+
+
+def _lost(rows: Rows) -> Finding:
+    """Return the finding about queues whose commits are below their first message."""
+    return Finding(
+        "",
+        {"queues": listed(_names(rows))},
+        severity=WARNING,
+        shown_ms=max(row["committed_ms"] or 0 for row in rows),
+        remedy=(
+            "Find out whether the deleted messages matter. Make the listener faster or add "
+            "consumers, and keep messages for longer (fileReservedTime)."
+        ),
+    )
+
+
+def _skipped(group: GroupSnapshot, deleted: Mapping[MessageQueue, int]) -> Iterator[Finding]:
+    """Yield a finding for each client that continued at a queue's first message because the broker
+    had deleted those after the group's commit.
+
+    The first pull of a queue without a commit, or of one that was reset, may skip messages that
+    concern nobody.
+    """
+    commits = grouped(group.tables["committed_offsets"], queue_of)
+    skipped: dict[str, list[OffsetIllegalFact]] = {}
+    for fact in group.facts["OFFSET_ILLEGAL"]:
+        asked, given = number(fact["details"]["asked"]), number(fact["details"]["given"])
+        before = [
+            row for row in commits.get(queue_of(fact), ()) if row["observed_ms"] < fact["first_ms"]
+        ]
+        highest = max((row["committed_offset"] for row in before), default=0)
+        if 0 < highest <= asked < given and queue_of(fact) not in deleted:
+            skipped.setdefault(fact["client_id"] or "A client", []).append(fact)
+    for client_id, facts in sorted(skipped.items()):
+        names = [
+            f"{_name(queue_of(fact))} {fact['details']['asked']} to "
+            f"{number(fact['details']['given']) - 1}"
+            for fact in sorted(facts, key=queue_of)
+        ]
+        total = sum(
+            number(fact["details"]["given"]) - number(fact["details"]["asked"]) for fact in facts
+        )
+        yield Finding(
+            f"{client_id} skipped {messages(total)} that brokers had deleted before the group read "
+            f"them: {listed(names, 5)} (client's log).",
+            {
+                "queues": listed(sorted(_name(queue_of(fact)) for fact in facts)),
+                "deleted_unread": total,
+            },
+            severity=WARNING,
+            client_id=facts[0]["client_id"],
+            first_ms=min(fact["first_ms"] for fact in facts),
+            last_ms=max(fact["last_ms"] for fact in facts),
+            ended_by="the client continues at the first message that is left",
+        )
+
+
+def _falls_behind(group: GroupSnapshot, rows: Rows) -> Finding:
     arrive = sum(row["end_rate"] or 0 for row in rows)
     leave = sum(row["commit_rate"] or 0 for row in rows)
     unread = sum(row["unread"] or 0 for row in rows)
@@ -236,7 +333,7 @@ def find_falling_behind(group: GroupSnapshot) -> Iterator[Finding]:
     soon = lost_ms is not None and lost_ms - group.run.end_ms <= LOSS_NEAR_MS
     if lost_ms is not None:
         why += f" At these rates brokers delete messages unread from {utc(lost_ms)} on."
-    yield Finding(
+    return Finding(
         f"{plural(len(rows), 'queue')} {receive} {arrive:.3g} messages a second and the group "
         f"reads {leave:.3g}: {messages(unread)} unread, up from "
         f"{f'at most {before:,}' if before else 'none'} at {utc(since_ms)} "
@@ -408,6 +505,12 @@ _FLOW = {
     ),
 }
 
+_FULL_BEHIND_ONE = Cause(
+    "the message at that offset is not finished, and the client stopped pulling because its cache "
+    "is full (client's log)",
+    _UNFINISHED,
+)
+
 
 _MOMENTARY = {
     "FLOW_CONTROLLED",
@@ -418,12 +521,6 @@ _MOMENTARY = {
     "TOPIC_MISSING",
 }
 """Kinds of facts that `_Causes` reads and that may be over the moment after."""
-
-_FULL_BEHIND_ONE = Cause(
-    "the message at that offset is not finished, and the client stopped pulling because its cache "
-    "is full (client's log)",
-    _UNFINISHED,
-)
 
 
 class _Causes:
@@ -671,9 +768,9 @@ FALLS = Rule(
     "FALLS_BEHIND",
     INFO,
     "Commits have advanced more slowly than the queues' ends for ten minutes or more: at these "
-    "rates the group will not catch up. WARNING if the files show why, or if brokers begin to "
-    "delete unread messages within a day (fileReservedTime).",
-    "queue_progress; ownership, FLOW_CONTROLLED, MESSAGE_RETENTION",
+    "rates the group will not catch up. WARNING if the files show why, if brokers begin to "
+    "delete unread messages within a day (fileReservedTime), or if they have deleted some.",
+    "queue_progress, queue_offsets; ownership, FLOW_CONTROLLED, OFFSET_ILLEGAL, MESSAGE_RETENTION",
     "Add consumers (up to the number of queues) or threads, or make the listener faster.",
     find_falling_behind,
     reads=(MEMBERS,),

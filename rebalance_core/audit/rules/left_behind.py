@@ -16,6 +16,8 @@ from rebalance_core.audit.group_snapshot import (
 )
 from rebalance_core.audit.logged_causes import servers_near
 from rebalance_core.audit.offsets import Offsets, backlog, messages
+from rebalance_core.audit.progress import deleted_unread, progress_rows
+from rebalance_core.audit.rules.consumption import with_deleted
 from rebalance_core.audit.stretches import has_settled
 from rebalance_core.audit.subjects import MEMBERS, MEMBERS_OR_DENIED, TOPICS, logs_gap
 from rebalance_core.audit.subscriptions import is_broadcasting
@@ -210,7 +212,7 @@ def find_offline(group: GroupSnapshot) -> Iterator[Finding]:
         who += f" ({'; '.join(why)})" if why else ""
         no_client = _has_no_client(group)
         remedy = MAY_RUN if near or may_pull or unlisted else None
-        yield Finding(
+        finding = Finding(
             f"{'No broker lists a member' if may_pull and last is None else who}, and "
             f"{messages(sum(topics.values()))} unread: {listed(parts, 5)}.",
             {"behind": listed(parts)} | ended | ({"servers": near} if near else {}),
@@ -219,6 +221,7 @@ def find_offline(group: GroupSnapshot) -> Iterator[Finding]:
             remedy=MAY_BE_DELETED if no_client else remedy,
             unknown=NOT_ASKED if unasked else None,
         )
+        yield with_deleted(finding, progress_rows(group), deleted_unread(group))
 
 
 def _is_abandoned(group: GroupSnapshot) -> bool:
@@ -364,7 +367,7 @@ OFFLINE = Rule(
     "The group has offsets, messages arrive, and no member is online to read them. INFO if it "
     "lacked members for less than a minute (a restart), if no commit is known from when they left, "
     "or if they may run unlisted.",
-    "epochs (EMPTY), committed_offsets, queue_offsets, QUEUE_PROGRESS",
+    "epochs (EMPTY), committed_offsets, queue_offsets, queue_progress, QUEUE_PROGRESS",
     "Start its consumers; messages are lost when they expire (fileReservedTime). Before you "
     "delete the group, make sure that none of its clients is running: this collection does not "
     "show that.",

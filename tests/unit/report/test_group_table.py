@@ -41,6 +41,7 @@ def test_a_slow_group_has_the_time_since_when_and_its_rates() -> None:
     findings = [
         finding("still", "COMMIT_STANDS_STILL", STILL_MS + 1),
         finding("still", "COMMIT_STANDS_STILL", STILL_MS),
+        finding("late", "FALLS_BEHIND", BEHIND_MS, deleted_unread="9"),
         finding("late", "FALLS_BEHIND", BEHIND_MS, arrive_per_second="160", read_per_second="40"),
         finding("fine", "START_SKIPPED", 1),
     ]

@@ -744,6 +744,70 @@ def with_first(offset: int, since: float, until: float = 1490) -> Row:
 
 
 @pytest.mark.parametrize(
+    ("low", "seen", "found"),
+    [
+        (950, 890, True),
+        (950, 950, True),  # both by one round of dumps
+        (950, 1100, False),  # a group may commit in three minutes
+        (20, 890, False),  # the next message is there
+    ],
+)
+def test_messages_that_were_deleted_unread_are_counted(low: int, seen: int, *, found: bool) -> None:
+    group = held([commit(0, 20, at=900)], [end(0, 1000, low, at=seen)])
+    assert severities(FALLS, group) == ["WARNING"] * found
+    for one in findings_of(FALLS, group):
+        assert one.summary == (
+            "Brokers deleted 930 messages before the group committed them: T a:0 20 to 949."
+        )
+        assert one.evidence == {"queues": "T a:0", "deleted_unread": 930}
+
+
+def test_a_queue_that_stands_still_or_falls_behind_states_what_was_deleted() -> None:
+    text = "Brokers deleted 30 messages before the group committed them: T a:0 70 to 99."
+    commits = [commit(0, 40, at=100), commit(0, 70, at=300), commit(0, 70, at=900)]
+    group = held(commits, [end(0, 90, at=400), end(0, 290, 100, at=900)])
+    (one,) = findings_of(STILL, group)
+    assert one.summary.endswith(text)
+    assert findings_of(FALLS, group) == []
+    commits = [commit(0, 40, at=100), commit(0, 70, at=900)]
+    (one,) = findings_of(FALLS, held(commits, [end(0, 50, at=110), end(0, 900, 100, at=900)]))
+    assert one.summary.endswith(text)
+    assert one.severity == "WARNING"
+
+
+@pytest.mark.parametrize(
+    ("asked", "given", "commits", "found"),
+    [
+        (70, 100, [commit(0, 70, at=100)], True),
+        (75, 100, [commit(0, 70, at=100)], True),
+        # the first start of a group, at 0
+        (0, 100, [], False),
+        (70, 100, [commit(0, 70, at=500)], False),
+        # the offset was set back
+        (70, 100, [commit(0, 90, at=100)], False),
+        # beyond the end
+        (70, 60, [commit(0, 70, at=100)], False),
+    ],
+)
+def test_a_client_that_skips_deleted_messages_is_named(
+    asked: int, given: int, commits: list[Row], *, found: bool
+) -> None:
+    where: dict[str, Any] = {"topic": "T", "broker_name": "a", "queue_id": 0, "client_id": "x"}
+    offsets: dict[str, Any] = {"asked": str(asked), "given": str(given)}
+    illegal = fact("OFFSET_ILLEGAL", 400, log="app", **where, **offsets)
+    commits = [*commits, commit(0, 300, at=900)]
+    group = held(commits, [end(0, 300, 100)], facts=[illegal])
+    findings = findings_of(FALLS, group)
+    assert len(findings) == found
+    for one in findings:
+        count = given - asked
+        assert f"x skipped {count} messages that brokers had deleted before" in one.summary
+        assert f"T a:0 {asked} to {given - 1} (client's log)" in one.summary
+        (kept,) = borne_out(rules_by_id()[FALLS], group, [one], "UNKNOWN")
+        assert kept.severity == "INFO", "it is over"
+
+
+@pytest.mark.parametrize(
     ("first", "stands"),
     [
         (with_first(70, 400), True),

@@ -208,6 +208,15 @@ def test_no_member_reads_and_messages_wait() -> None:
     assert "5 messages unread: T 5" in one.summary
 
 
+def test_what_brokers_deleted_while_no_member_read_is_stated() -> None:
+    ends = [end(0, 1000, 950)]
+    (one,) = findings_of(OFFLINE, snapshot_of(*GONE, facts=[CONFIG], **BEHIND | {"ends": ends}))
+    offset = BEHIND["commits"][0]["committed_offset"]
+    assert "50 messages unread: T 50" in one.summary
+    assert one.summary.endswith(f"before the group committed them: T a:0 {offset} to 949.")
+    assert one.evidence["deleted_unread"] == 950 - offset
+
+
 @pytest.mark.parametrize(
     "later", [topic(read=9, at=990), topic(broker="b", at=990)], ids=["queues", "broker"]
 )
