@@ -19,8 +19,7 @@ def allocate_group(
     ``strategy`` is a string, a result of `make_strategy`, or a custom object (`register_strategy`).
 
     Raises:
-        AllocationError: A member's allocation throws upstream (if several do, the first one
-        queried).
+        AllocationError: A member's allocation throws upstream; of several, the first one queried.
 
     >>> from rebalance_core.strategies.averagely import Averagely
     >>> queues = [MessageQueue("T", "broker-a", i) for i in (0, 1)]

@@ -1,6 +1,8 @@
 """Pages that the site makes: each finding has one, and links that leave docs/ are followed."""
 
+import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -40,6 +42,29 @@ def test_links_within_docs_lead_to_headings(page: Path) -> None:
         target = page.parent / link if link else page
         if target.suffix == ".md":
             assert anchor in anchors_of(target), f"{link}#{anchor}"
+
+
+def sections(docstring: str) -> Iterator[str]:
+    """Yield the entries of a docstring's sections of names and descriptions."""
+    inside = False
+    for line in docstring.splitlines():
+        if line and not line.startswith(" "):
+            inside = line in {"Args:", "Attributes:", "Raises:"}
+        elif inside and re.match(r" {4}\S", line):
+            yield line.strip()
+
+
+def test_entries_of_docstrings_have_a_name_and_a_description() -> None:
+    """`make site` refuses a second line that is not indented below the first."""
+    entries = [
+        (f"{path.relative_to(TREE)}:{node.lineno}", entry)
+        for path in sorted((TREE / "rebalance_core").rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ClassDef | ast.FunctionDef)
+        for entry in sections(ast.get_docstring(node) or "")
+    ]
+    assert len(entries) > 1_000
+    assert not [(at, e) for at, e in entries if not re.match(r"[\w.*]+(, [\w.*]+)*: \S", e)]
 
 
 @pytest.mark.parametrize(
