@@ -210,17 +210,19 @@ def falls_behind(row: GroupQueueProgressRow) -> bool:
     """Return whether the queue has more unread messages than before, beyond a burst, and the commit
     still moves.
     """
-    return _backlog_grew(row) and not _has_stopped(row)
+    return _backlog_grew(row, FALLING_MS) and not _has_stopped(row, FALLING_MS)
 
 
 def may_stand_still(row: GroupQueueProgressRow) -> bool:
     """Return whether the commit has stopped, although files show only that the backlog grew, not
     when: the messages may be newer than the time of a standstill.
     """
-    return _backlog_grew(row) and _has_stopped(row) and not stands_still(row)
+    stopped = _backlog_grew(row, STANDSTILL_MS) and _has_stopped(row, STANDSTILL_MS)
+    return stopped and not (stands_still(row) or falls_behind(row))
 
 
-def _backlog_grew(row: GroupQueueProgressRow) -> bool:
+def _backlog_grew(row: GroupQueueProgressRow, least_ms: int) -> bool:
+    """Return whether more messages are unread than so long before, beyond a burst."""
     before, before_ms, unread = row["unread_before"], row["unread_before_ms"], row["unread"]
     end_ms, rate, read = row["end_ms"], row["end_rate"], row["commit_rate"]
     if before is None or before_ms is None or unread is None or end_ms is None:
@@ -228,13 +230,13 @@ def _backlog_grew(row: GroupQueueProgressRow) -> bool:
     if rate is None or read is None or read >= rate or row["reason"] is not None:
         return False
     burst = rate * BURST_MS / SECOND_MS
-    return end_ms - before_ms >= FALLING_MS and unread - before > max(burst, 1)
+    return end_ms - before_ms >= least_ms and unread - before > max(burst, 1)
 
 
-def _has_stopped(row: GroupQueueProgressRow) -> bool:
-    """Return whether the commit has not moved for as long as falling behind takes to show."""
+def _has_stopped(row: GroupQueueProgressRow, least_ms: int) -> bool:
+    """Return whether the commit has not moved for so long."""
     since_ms, seen_ms = row["waits_since_ms"], row["committed_ms"]
-    return since_ms is not None and seen_ms is not None and seen_ms - since_ms >= FALLING_MS
+    return since_ms is not None and seen_ms is not None and seen_ms - since_ms >= least_ms
 
 
 def first_loss_ms(row: GroupQueueProgressRow) -> int | None:

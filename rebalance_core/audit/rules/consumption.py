@@ -142,7 +142,8 @@ def find_standing_still(group: GroupSnapshot) -> Iterator[Finding]:
         shown = (full.until_ms for row in rows if (full := cached.get(queue_of(row))))
         seen_ms = max((*shown, *(row["committed_ms"] or 0 for row in rows)))
         finding = _stands_still(rows, since, seen_ms, which, cause, sorted(names - {""}), severity)
-        yield finding if cause == NEW_OR_STILL else with_deleted(finding, rows, deleted)
+        standing = [row for row in rows if queue_of(row) not in doubtful]
+        yield with_deleted(finding, standing, deleted)  # FALLS_BEHIND has those of the others
 
 
 def _with_lasting(group: GroupSnapshot, since_ms: int, gap_ms: int) -> GroupSnapshot:

@@ -858,7 +858,8 @@ def test_a_cache_that_is_full_behind_one_message_is_not_the_listener_s_speed(
 def test_a_cache_that_was_full_before_the_queue_was_read_to_its_end_is_over() -> None:
     ends = [end(0, 60, at=100), end(0, 70, at=1000), end(0, 910, at=1500)]
     early, late = full(310, 980), full(1010, 1490)
-    assert findings_of(STILL, held(BETWEEN[0], ends, facts=[early])) == []
+    (one,) = findings_of(STILL, held(BETWEEN[0], ends, facts=[early]))
+    assert (one.severity, one.evidence["reason"]) == ("INFO", "unknown")
     (one,) = findings_of(STILL, held(BETWEEN[0], ends, facts=[early, late]))
     assert one.first_ms == ms(1010)
     # a copy that is older than assumed looks like a commit that fell
@@ -878,6 +879,22 @@ def test_what_does_not_move_does_not_fall_behind() -> None:
     # a cause that files show tells that it does not read
     config = fact("GROUP_CONFIG", 800, 1600, broker_name="a", consume_enable="false")
     assert severities(STILL, held(*BETWEEN, facts=[config])) == ["WARNING"]
+
+
+@pytest.mark.parametrize(("since", "found"), [(700, ["WARNING"]), (850, [])])
+def test_a_cause_shows_a_standstill_between_two_looks_minutes_apart(
+    since: int, found: list[str]
+) -> None:
+    """A listener hangs, or the group is disabled, shortly before the last of two looks."""
+    commits = [commit(0, 70, at=at) for at in range(since, 901, 50)]
+    looks = commits, [end(0, 70, at=since), end(0, 290, at=900)]
+    assert severities(STILL, held(*looks)) == ["INFO"] * len(found)
+    answer: dict[str, Any] = {"topic": "T", "broker_name": "a", "queue_id": 0, "client_id": "x"}
+    for cause in (
+        fact("GROUP_CONFIG", 800, 1000, broker_name="a", consume_enable="false"),
+        fact("HELD_QUEUE", 890, **answer, commit_offset="70", cached_messages="25"),
+    ):
+        assert severities(STILL, held(*looks, facts=[cause])) == found
 
 
 def test_what_was_read_to_the_end_shortly_before_does_not_fall_behind() -> None:
