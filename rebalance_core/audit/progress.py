@@ -210,14 +210,14 @@ def falls_behind(row: GroupQueueProgressRow) -> bool:
     """Return whether the queue has more unread messages than before, beyond a burst, and the commit
     still moves.
     """
-    return _backlog_grew(row, FALLING_MS) and not _has_stopped(row, FALLING_MS)
+    return _backlog_grew(row, FALLING_MS) and not has_stopped(row, FALLING_MS)
 
 
 def may_stand_still(row: GroupQueueProgressRow) -> bool:
     """Return whether the commit has stopped, although files show only that the backlog grew, not
     when: the messages may be newer than the time of a standstill.
     """
-    stopped = _backlog_grew(row, STANDSTILL_MS) and _has_stopped(row, STANDSTILL_MS)
+    stopped = _backlog_grew(row, STANDSTILL_MS) and has_stopped(row)
     return stopped and not (stands_still(row) or falls_behind(row))
 
 
@@ -233,7 +233,7 @@ def _backlog_grew(row: GroupQueueProgressRow, least_ms: int) -> bool:
     return end_ms - before_ms >= least_ms and unread - before > max(burst, 1)
 
 
-def _has_stopped(row: GroupQueueProgressRow, least_ms: int) -> bool:
+def has_stopped(row: GroupQueueProgressRow, least_ms: int = STANDSTILL_MS) -> bool:
     """Return whether the commit has not moved for so long."""
     since_ms, seen_ms = row["waits_since_ms"], row["committed_ms"]
     return since_ms is not None and seen_ms is not None and seen_ms - since_ms >= least_ms

@@ -36,6 +36,7 @@ from rebalance_core.audit.progress import (
     deleted_unread,
     falls_behind,
     first_loss_ms,
+    has_stopped,
     held_rows,
     is_idle,
     is_unfinished,
@@ -507,7 +508,7 @@ _FLOW = {
 }
 
 _FULL_BEHIND_ONE = Cause(
-    "the message at that offset is not finished, and the client stopped pulling because its cache "
+    "the message at the commit is not finished, and the client stopped pulling because its cache "
     "is full (client's log)",
     _UNFINISHED,
 )
@@ -571,7 +572,7 @@ class _Causes:
             )
         if self._is_unfinished(row, since_ms):
             return Cause(
-                "the client has messages from that offset on in its cache and does not finish "
+                "the client has messages from the commit on in its cache and does not finish "
                 "the first",
                 "unfinished message",
             )
@@ -700,13 +701,17 @@ class _Causes:
         return None
 
     def _is_unfinished(self, row: GroupQueueProgressRow, since_ms: int) -> bool:
-        """Return whether the client's answer, or mqadmin's, has messages after the commit."""
+        """Return whether the client's answer, or mqadmin's, has messages after the commit.
+
+        If the commit moves, the answer shows the moment before it moved on.
+        """
         queue = queue_of(row)
         held, blocked = self._held.get((row["client_id"] or "", queue)), self._blocked.get(queue)
         waits = (
             held is not None
             and number(held["details"].get("commit_offset")) == row["committed"]
             and number(held["details"].get("cached_messages"), 0) > 0
+            and (has_stopped(row) or not falls_behind(row))
         )
         return waits or (blocked is not None and blocked["last_ms"] >= since_ms)
 

@@ -313,7 +313,7 @@ def test_what_files_show_of_the_cause_is_named() -> None:
     answer: dict[str, Any] = {"topic": "T", "broker_name": "a", "queue_id": 0, "client_id": "x"}
     cached = fact("HELD_QUEUE", 890, **answer, commit_offset="70", cached_messages="25")
     (one,) = findings_of(STILL, stuck(facts=[cached]))
-    assert "T a:0 at 70; the client has messages from that offset on in its cache" in one.summary
+    assert "T a:0 at 70; the client has messages from the commit on in its cache" in one.summary
     blocked = fact("STUCK_QUEUE", 890, **answer, trouble="consume", count="268139")
     (one,) = findings_of(STILL, stuck(facts=[blocked]))
     assert one.evidence["reason"] == "unfinished message"
@@ -362,6 +362,19 @@ def falling(
     happened = topic(read=queues), *(join(name, **own) for name in members)
     (one,) = findings_of(FALLS, snapshot_of(*happened, commits=commits, ends=ends))
     return one
+
+
+def test_the_moment_of_an_answer_is_no_cause_while_the_commit_moves() -> None:
+    """A slow listener has always messages in its cache, the first of which is at its commit."""
+    answer: dict[str, Any] = {"topic": "T", "broker_name": "a", "queue_id": 0, "client_id": "x"}
+    dump = fact("HELD_QUEUE", 1490, **answer, commit_offset="400", cached_messages="25")
+    full = fact("FLOW_CONTROLLED", 700, 1490, 20, **answer, log="app", reason="COUNT")
+    ends = [end(0, 40, at=100), end(0, 3000, at=1495)]
+    for last, reason in ((1440, "slow listener"), (1300, "unfinished message")):
+        commits = [commit(0, 40, at=100), commit(0, 300, at=700), commit(0, 400, at=last)]
+        group = held([*commits, commit(0, 400, at=1500)], ends, facts=[dump, full])
+        (one,) = findings_of(FALLS, group)
+        assert one.evidence["reason"] == reason
 
 
 def test_a_group_that_falls_behind_states_how_many_members_would_do() -> None:
