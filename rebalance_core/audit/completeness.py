@@ -333,12 +333,15 @@ def renamed_groups(rows: Iterable[GroupRenamedFact]) -> Iterator[Finding]:
     named = [
         f"{row['details']['in_logs']} ({row['details']['log']} and other logs) has the client ids "
         f"of {row['details']['group']} ({row['details']['dump']})"
+        if row["details"]["dump"].startswith("mqadmin/")
+        else f"{row['details']['log']} creates {row['details']['in_logs']}, and the later "
+        f"{row['details']['dump']} has {row['details']['group']} instead"
         for row in rows
     ]
     if named:
         yield _incomplete(
-            f"logs and dumps give groups different names: {listed(named)}; the audit reads the "
-            "logs under the dumps' names",
+            f"logs and other files give groups different names: {listed(named)}; the audit reads "
+            "the logs under the other files' names",
             "names of groups",
             {
                 "groups": listed(row["details"]["group"] for row in rows),

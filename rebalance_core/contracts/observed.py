@@ -187,8 +187,11 @@ _OTHER_KINDS = (
     ),
     FactKind(
         "GROUP_RENAMED",
-        "logs and dumps name a group differently: it is read under the name in the dumps",
-        details=fields("in_logs, group (the name in dumps), log, dump (files that have them)"),
+        "logs name a group otherwise than dumps or stores: it is read under the name in the latter",
+        details=fields(
+            "in_logs, group (the name in dumps and stores), log, dump (or the store; the files "
+            "that have them)"
+        ),
     ),
     FactKind(
         "BROKER_IN_CLUSTER",

@@ -1628,6 +1628,8 @@ DatingFact: TypeAlias = (
     | Stated[Literal["consumer_left"], ConsumerLeftValues]
     | Stated[Literal["data_version"], DataVersionValues]
     | Stated[Literal["group_connection"], GroupConnectionValues]
+    | Stated[Literal["group_created"], GroupCreatedValues]
+    | Stated[Literal["group_deleted"], GroupDeletedValues]
     | Stated[Literal["heartbeat"], HeartbeatValues]
     | Stated[Literal["member"], MemberValues]
     | Stated[Literal["no_members"], NoMembersValues]
@@ -1635,6 +1637,7 @@ DatingFact: TypeAlias = (
     | Stated[Literal["queue_offsets"], QueueOffsetsValues]
     | Stated[Literal["queue_progress"], QueueProgressValues]
     | Stated[Literal["route_queues"], RouteQueuesValues]
+    | Stated[Literal["subscription_group"], SubscriptionGroupValues]
     | Stated[Literal["topic_config"], TopicConfigValues]
     | Stated[Literal["topic_updated"], TopicUpdatedValues]
 )

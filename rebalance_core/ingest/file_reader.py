@@ -164,7 +164,7 @@ MOST_MARKS = 200
 MEMBER, LIST, SUBSCRIBED, COMMIT = "member ", "list ", "subscribed ", "commit "
 VERSION, QUEUES, END, OF_GROUP = "version", "queues ", "end ", "of group "
 OF_CLIENT, ANSWER = "of client ", "answer "
-LISTED, ROUTED = "listed ", "routed "
+LISTED, ROUTED, NAMED = "listed ", "routed ", "named "
 """Facts that date a document and identify its host: a member came or went, or is listed, with its
 group and client id; a list of members is complete, with its group and broker, and has a topic; an
 offset was committed, with its group, topic, queue id and broker (for a store, its folder); a store
@@ -173,7 +173,7 @@ end there, with its topic, queue id and broker, and since when according to topi
 named after a group has the name or retry topic of a group, with both groups; a dump has the client
 id of the client that answered; an answer as a whole, with the time at which its client last pulled
 or popped, or a list of members; clusterList has a broker; a topicRoute has a broker with this many
-queues.
+queues; a group was created (1) or deleted (-1), has a member at a proxy (0), or is in a store (1).
 """
 MOST_WITNESSES = 2_000
 
@@ -541,6 +541,15 @@ class FileStats:
             if name.startswith(MEMBER):
                 group, _, client_id = name.removeprefix(MEMBER).partition(" ")
                 yield group, client_id
+
+    def groups(self) -> Iterator[str]:
+        """Yield the groups that a log or store names, or only the first ones."""
+        yield from (group for group, _ in self.members())
+        for name in self.witnessed:
+            if name.startswith(NAMED):
+                yield name.removeprefix(NAMED)
+            elif name.startswith(COMMIT):
+                yield name.removeprefix(COMMIT).partition(" ")[0]
 
     def count_gap(self, gap_ms: int) -> None:
         """Count an epoch time that appears next to a local time."""
@@ -978,6 +987,7 @@ class FileReader:
                 else:
                     self._note_subject(piece)
                 self._note_members(piece)
+                self._note_groups(piece)
                 self._note_numbers(piece)
                 self._note_gap(piece)
             self.stats.facts += 1
@@ -1029,6 +1039,16 @@ class FileReader:
             group, broker = self._asked(fact.values["subscriptions"])
             if broker:
                 self.stats.witness(f"{LIST}{group} {broker}", 0, 1)
+
+    def _note_groups(self, fact: "DatingFact") -> None:
+        """Record which groups a log creates, deletes or has members of, or which a store has."""
+        at_ms = fact.at_ms or 0
+        if fact.kind in ("consumer_connected", "group_created", "group_deleted"):
+            change = {"group_created": 1, "group_deleted": -1}.get(fact.kind, 0)
+            if change or self.file.kind == collection.PROXY_LOG:
+                self.stats.witness(f"{NAMED}{fact.values['group']}", at_ms, change)
+        elif fact.kind == "subscription_group" and self.file.kind == collection.GROUPS:
+            self.stats.witness(f"{NAMED}{fact.values['consumer_group']}", at_ms, 1)
 
     def _note_subject(self, fact: "DatingFact") -> None:
         """Record the group and client stated by an mqadmin answer."""

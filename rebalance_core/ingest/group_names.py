@@ -14,13 +14,13 @@ _ENDS = ("", "_", "+")
 
 @dataclass(frozen=True, slots=True)
 class OtherName:
-    """A group whose name in logs appears in no dump.
+    """A group whose name in logs appears in no dump or store.
 
     Attributes:
         in_logs: the name in logs.
         group: its name in dumps and stores.
         log: a log with the former name.
-        dump: a dump with the latter name.
+        dump: a dump or store with the latter name.
     """
 
     in_logs: str

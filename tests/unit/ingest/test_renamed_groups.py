@@ -6,14 +6,32 @@ from pathlib import Path
 
 import pytest
 
-from rebalance_core.ingest.collection import ADMIN, BROKER_LOG, OFFSETS, TOPICS, open_collection
-from rebalance_core.ingest.file_reader import COMMIT, MEMBER, MOST_WITNESSES, QUEUES, FileStats
+from rebalance_core.ingest.collection import (
+    ADMIN,
+    BROKER_LOG,
+    GROUPS,
+    OFFSETS,
+    PROXY_LOG,
+    TOPICS,
+    open_collection,
+)
+from rebalance_core.ingest.file_reader import (
+    COMMIT,
+    MEMBER,
+    MOST_WITNESSES,
+    NAMED,
+    QUEUES,
+    VERSION,
+    FileStats,
+)
 from rebalance_core.ingest.group_names import OtherName
 from rebalance_core.ingest.in_process import read_collection
 from rebalance_core.ingest.renamed_groups import other_names
 from tests.recordings.audited import audit_folder
 from tests.recordings.tables import DATA
+from tests.tree import TREE
 
+CASES = TREE / "tests" / "cases" / "data"
 OWN = DATA / "join-leave" / "collection"
 LOG, DUMP = "brokers/a/broker.log", "mqadmin/1-consumerConnection-orders-a.txt"
 CLIENT = "10.0.0.1@7#123"
@@ -29,11 +47,15 @@ def shown(name: str, kind: str, *members: str) -> FileStats:
 @pytest.fixture(scope="module")
 def renamed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The recording, its group renamed in all logs and in nothing else."""
-    folder = Path(shutil.copytree(OWN, tmp_path_factory.mktemp("renamed") / "join-leave"))
+    return renamed_in_logs(OWN, tmp_path_factory.mktemp("renamed") / "own", b"order-service")
+
+
+def renamed_in_logs(collection: Path, to: Path, group: bytes) -> Path:
+    folder = Path(shutil.copytree(collection, to))
     for path in folder.rglob("*.log*"):
         packed = path.suffix == ".gz"
         text = gzip.decompress(path.read_bytes()) if packed else path.read_bytes()
-        text = text.replace(b"order-service", b"grp-00")
+        text = text.replace(group, b"grp-00")
         path.write_bytes(gzip.compress(text) if packed else text)
     return folder
 
@@ -81,6 +103,81 @@ def test_the_id_of_a_process_shows_it_too_if_stores_have_one_name_and_logs_the_o
     assert other_names([both, files[1], *stored("orders")]) == ()
     two = shown(DUMP, ADMIN, f"orders {process}", f"others {process}")
     assert other_names([files[0], two, *stored("orders", "others")]) == ()
+
+
+def made(*changes: str, broker: str = "a", at: int = 5) -> FileStats:
+    """A broker's log that creates groups, or deletes those with a minus."""
+    log = FileStats(f"brokers/{broker}/broker.log", BROKER_LOG)
+    for second, change in enumerate(changes, at):
+        log.witness(f"{NAMED}{change.strip('-')}", 1_000 * second, -1 if change[0] == "-" else 1)
+    return log
+
+
+def configured(*groups: str, broker: str = "a", written: int = 60, copy: str = "1") -> FileStats:
+    """A subscriptionGroup.json."""
+    store = FileStats(f"brokers/{broker}/config-{copy}/subscriptionGroup.json", GROUPS)
+    store.witness(VERSION, 1_000 * written, 0)
+    for group in ("TOOLS_CONSUMER", *groups):
+        store.witness(f"{NAMED}{group}", 0, 1)
+    return store
+
+
+def test_a_group_behind_proxies_is_the_only_one_that_its_brokers_store_has_instead() -> None:
+    files = [made("g1", "both"), configured("orders", "both")]
+    other = OtherName("g1", "orders", LOG, files[1].name)
+    assert other_names(files) == (other,)
+    assert other_names([*files, shown(LOG, BROKER_LOG, f"g1 {CLIENT}")]) == (other,)
+    of_b = [made("g1", broker="b"), configured("orders", "both", broker="b")]
+    assert other_names([*files, *of_b]) == ()  # nothing shows that b's store is of b
+    of_b = [made("both", "g1", broker="b"), configured("orders", "both", broker="b")]
+    assert other_names([*files, *of_b]) == (other,)
+    older = configured("both", written=2, copy="0")
+    assert other_names([older, *files]) == other_names([*files, older]) == (other,)
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        [made("g1", "both"), configured("both")],
+        [made("g1", "both"), configured("orders", "both", "g1")],
+        [made("g1", "both"), configured("orders", "old", "both")],
+        [made("g1", "g2", "both"), configured("orders", "both")],
+        [made("g1", "both", "-g1"), configured("orders", "both")],
+        [made("g1"), configured("orders")],
+        [made("g1", "both", at=70), configured("orders", "both")],
+        [made("g1", "both"), configured("orders", "both"), made("orders", broker="b")],
+        [
+            *(made("g1", "both", broker=broker) for broker in "ab"),
+            configured("orders", "both"),
+            configured("g1", "both", broker="b"),
+        ],
+        [
+            made("g1", "both"),
+            configured("orders", "both"),
+            shown(DUMP, ADMIN, f"g1 {CLIENT}"),
+        ],
+        [made("g1", "both"), configured("orders", "both"), shown(LOG, BROKER_LOG, "orders c")],
+    ],
+)
+def test_stores_that_may_have_lost_a_group_are_of_no_renamed_one(files: list[FileStats]) -> None:
+    assert other_names(files) == ()
+
+
+def test_a_group_with_members_at_a_proxy_alone_is_named_by_a_log() -> None:
+    proxy = FileStats("proxy/p/broker.log", PROXY_LOG)
+    proxy.witness(f"{NAMED}orders", 1, 0)
+    assert other_names([made("g1", "both"), configured("orders", "both"), proxy]) == ()
+
+
+def test_a_group_of_proxies_is_judged_by_logs_with_another_name(tmp_path: Path) -> None:
+    case = CASES / "fifo-push-restarts"
+    folder = renamed_in_logs(case, tmp_path / "case", b"fifo-go")
+    whole, tables = audit_folder(case), audit_folder(folder)
+    assert tables["group_verdicts"] == whole["group_verdicts"]
+    (finding,) = (row for row in tables["findings"] if row not in whole["findings"])
+    assert (finding["rule_id"], finding["severity"]) == ("COLLECTION_INCOMPLETE", "ERROR")
+    assert "brokers/broker-a/broker.log.gz creates grp-00, and the later " in finding["summary"]
+    assert "/subscriptionGroup.json has fifo-go instead; " in finding["summary"]
 
 
 def test_logs_are_read_under_the_name_of_dumps(renamed: Path) -> None:
