@@ -123,11 +123,10 @@ def _unseen_members(group: GroupSnapshot) -> Unknown | None:
     """Return the reason why a group without known members may have one, or None if it has none.
 
     It may have a member if a member list is later than the last leave; if no broker was queried
-    since then and a log lacks that time or other joins and leaves of the group (or, if no member
-    was ever known, no log covers the whole collection); if a client's log shows it committing and
-    no broker has denied having members since; if clients of some group popped messages, perhaps
-    through a proxy, and no log or offset shows whether this one did; or if offsets advanced while a
-    log has a gap.
+    since then and a log lacks that time or other joins and leaves of the group, or no log covers
+    the whole collection; if a client's log shows it committing and no broker has denied having
+    members since; if clients of some group popped messages, perhaps through a proxy, and no log or
+    offset shows whether this one did; or if offsets advanced while a log has a gap.
     """
     since_ms = max((row["to_ms"] or 0 for row in group.tables["memberships"]), default=0)
     listed_by, listed_ms = outsiders.last_listed(group)
@@ -142,9 +141,8 @@ def _unseen_members(group: GroupSnapshot) -> Unknown | None:
         if since_ms:
             unlogged = logs_gap(group, since_ms, None) or evidence.unlogged(group)
         else:
-            unlogged = (
-                evidence.unlogged_group(group) or evidence.unlogged_end(group) or _gap_of_all(group)
-            )
+            unlogged = evidence.unlogged_group(group) or evidence.unlogged_end(group)
+        unlogged = unlogged or _gap_of_all(group)  # another member may have joined in it
         if unlogged is not None:
             why = f"no broker was asked for its members, and {unlogged.why}"
             return replace(unlogged, why=why)

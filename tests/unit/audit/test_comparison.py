@@ -348,6 +348,23 @@ def test_a_group_without_members_is_offline() -> None:
     assert compare(snapshot(memberships=[member(A, 0, 5_000_000)])).verdict == OFFLINE
 
 
+@pytest.mark.parametrize(
+    ("begins", "verdict"), [((4_000_000,), UNKNOWN), ((0,), OFFLINE), ((4_000_000, 0), OFFLINE)]
+)
+def test_a_log_that_begins_late_and_shows_the_last_leave_may_lack_joins_of_others(
+    begins: tuple[int, ...], verdict: str
+) -> None:
+    """A member registers with each broker, so one broker's log is enough."""
+    spans = [[replace(WHOLE_LOG, from_ms=at_ms, from_start=at_ms == 0)] for at_ms in begins]
+    logs = broker_logs(**dict(zip("bc", spans, strict=False)))
+    run = replace(RUN, coverage=Coverage(logs, known=True))
+    topics = [{"topic": "T", "broker_name": broker} for broker in logs]
+    left = snapshot(memberships=[member(A, 0, 5_000_000)], topics=topics)
+    result = compare(replace(left, run=run))
+    assert result.verdict == verdict
+    assert verdict == OFFLINE or "no broker was asked for its members" in why_unknown(result)
+
+
 def test_no_member_in_any_file_is_no_sign_that_there_is_none() -> None:
     """Without the log of a broker, and without an answer on its members, OFFLINE is a guess."""
     unlogged = replace(RUN, coverage=Coverage(known=True))
