@@ -26,6 +26,7 @@ from rebalance_core.audit.comparison_gaps import (
 )
 from rebalance_core.audit.difference import UNEXPLAINED, Difference, Unsettled, classified
 from rebalance_core.audit.disagreements import disagreements, is_certain, let_go
+from rebalance_core.audit.duplicate_ids import ids_seen_twice
 from rebalance_core.audit.group_snapshot import Finding, GroupSnapshot, listed
 from rebalance_core.audit.observations import (
     COMMAND_MS,
@@ -47,6 +48,7 @@ from rebalance_core.audit.unowned_queues import (
     unanswered_round,
     unowned_queues,
 )
+from rebalance_core.ingest.hashed_addresses import looks_masked
 from rebalance_core.model import verdicts
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.timeline import Unknown
@@ -183,12 +185,14 @@ def _compare_online(group: GroupSnapshot) -> ComparisonResult:
     otherwise = held_otherwise or divides_by_hashes(group)
     why = rewritten(group, prediction, observed) if otherwise else None
     if why is not None:
-        return unknown(result, Unknown(verdicts.IDS_REWRITTEN, "", why, ""))
+        result = unknown(result, Unknown(verdicts.IDS_REWRITTEN, "", why, ""))
     unheld: Iterable[UnownedQueue] = ()
+    # of processes with one masked id, any may be the one that did not answer
+    alike = why is not None and any(map(looks_masked, ids_seen_twice(group)))
     # an uncollected broker might show a change
-    if result.reason not in NOT_MODELLED and not depends_on_missing(group):
+    if not alike and result.reason not in NOT_MODELLED and not depends_on_missing(group):
         unheld = unowned_queues(group, prediction, observed)
-    silent = unanswered_round(group, prediction, observed)
+    silent = unanswered_round(group, prediction, observed) if why is None else None
     return replace(result, unheld=tuple(unheld), unanswered_round=silent)
 
 

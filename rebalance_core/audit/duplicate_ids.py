@@ -130,6 +130,11 @@ def listed_duplicates(group: GroupSnapshot) -> dict[str, DuplicateListing]:
     return {client_id: _with_end(group, listing) for client_id, listing in listings.items()}
 
 
+def ids_seen_twice(group: GroupSnapshot) -> list[str]:
+    """Return the ids that two processes share, by the logs or by the brokers' lists."""
+    return [each.client_id for each in logged_duplicates(group)] + [*listed_duplicates(group)]
+
+
 def _with_end(group: GroupSnapshot, listing: DuplicateListing) -> DuplicateListing:
     times: dict[int, int] = {}
     for row in broker_answers(group):

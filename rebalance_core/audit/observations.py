@@ -24,6 +24,7 @@ from rebalance_core.audit.listings import (
 from rebalance_core.audit.prediction import holds
 from rebalance_core.audit.subscriptions import assigned_members
 from rebalance_core.audit.topic_readers import version_of
+from rebalance_core.ingest.hashed_addresses import looks_masked, stands_for
 from rebalance_core.model.group_settings import PUSH
 from rebalance_core.model.queue import MessageQueue, pop_retry_topics
 from rebalance_core.model.times import MINUTE_MS
@@ -222,8 +223,10 @@ def omitted(group: GroupSnapshot, progress: list[QueueProgressFact]) -> set[str]
     """Return the members whose queues ``consumerProgress -s`` cannot show.
 
     mqadmin queries the members in turn and stops at the first that does not answer; the queues of
-    all later members are N/A. A member named as a holder was queried. One that brokers list but the
-    dump does not name was queried only if its own ``consumerStatus`` shows that it holds nothing.
+    all later members are N/A. A member named as a holder was queried, and so were all members whose
+    addresses a tool masked alike, if as many holders have an address of this form. One that brokers
+    list but the dump does not name was queried only if its own ``consumerStatus`` shows that it
+    holds nothing.
 
     Args:
         group: its snapshot.
@@ -244,14 +247,18 @@ def omitted(group: GroupSnapshot, progress: list[QueueProgressFact]) -> set[str]
         if row["client_id"] and abs(row["observed_ms"] - at_ms) <= LONGEST_ROUND_MS
     }
     asked = _listed_at(group, at_ms)
+    masked = set(filter(looks_masked, asked))
     named = Counter(address_of(client_id) for client_id in asked)
     holders = {row["details"].get("client_ip", "") for row in progress}
     answers = _answers_near(group, at_ms)
     for client_id in asked - failed:
         address = address_of(client_id)
         answer = answers.get(client_id)
-        if address in holders:
-            heard = named[address] == 1 or answer is not None
+        shown = {address} & holders
+        if client_id in masked:
+            shown = {holder for holder in holders if stands_for(address, holder)}
+        if shown:
+            heard = named[address] <= len(shown) or answer is not None
         else:
             heard = answer is not None and not answer
         if not heard:

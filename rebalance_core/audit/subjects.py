@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rebalance_core.audit import listings, unknowns
 from rebalance_core.audit.coverage import ALWAYS, RUNS, Process
-from rebalance_core.audit.duplicate_ids import listed_duplicates, logged_duplicates
+from rebalance_core.audit.duplicate_ids import ids_seen_twice
 from rebalance_core.audit.evidence import (
     contradicted,
     end_of,
@@ -94,8 +94,7 @@ def _members(group: GroupSnapshot, finding: Finding) -> Timelines:
 
 def _ids(group: GroupSnapshot, _: Finding) -> Timelines:
     """Yield the process of each id where a tool masked the distinguishing part."""
-    twice = [each.client_id for each in logged_duplicates(group)] + [*listed_duplicates(group)]
-    masked = next(filter(looks_masked, twice), None)
+    masked = next(filter(looks_masked, ids_seen_twice(group)), None)
     if masked is not None:
         yield Timeline.always(unknowns.ids_masked(masked))
 

@@ -4,6 +4,7 @@ that it has partly masked.
 
 import re
 from collections.abc import Iterable
+from itertools import zip_longest
 
 from rebalance_core.ingest.collection import ADMIN, Collection
 from rebalance_core.ingest.copied_names import client_id_of
@@ -26,6 +27,9 @@ _MASKED = re.compile(
     r"|(?<=\d\.)[xX*]+(?=[.@])"
 )
 """Replacements that tools insert for removed text."""
+
+
+_MASK = re.compile(r"[xX*]+")
 
 
 def looks_hashed(addresses: Iterable[str]) -> bool:
@@ -55,6 +59,18 @@ def looks_masked(client_id: str) -> bool:
     (False, False)
     """
     return _MASKED.search(client_id) is not None
+
+
+def stands_for(address: str, other: str) -> bool:
+    """Return True if the addresses are equal except for the numbers that a tool masked in one.
+
+    >>> stands_for("10.0.x.x", "10.0.3.1"), stands_for("10.0.0.1", "10.0.0.1")
+    (True, True)
+    >>> stands_for("10.0.x.x", "10.1.3.1"), stands_for("x.com", "y.com"), stands_for("", "10.0.3.1")
+    (False, False, False)
+    """
+    pairs = list(zip_longest(address.split("."), other.split(".")))
+    return all(a == b or (b and b.isdecimal() and _MASK.fullmatch(a or "")) for a, b in pairs)
 
 
 def client_addresses(collection: Collection, stats: Iterable[FileStats]) -> set[str]:

@@ -1,5 +1,6 @@
 """Queues that consumerProgress shows with nobody: a fact, or a member that did not answer."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +20,7 @@ from tests.unit.audit.group_rows import (
     B,
     Row,
     fact,
+    ledger,
     member,
     progress,
     snapshot,
@@ -71,6 +73,29 @@ def test_an_unowned_queue_with_messages_is_a_fact_whatever_the_strategy(findings
     assert "b:3 of T: no holder (dump of 1970-01-01 02:30:00Z), 680 messages behind" in one.summary
     assert (one.severity, one.topic, one.queue_id, one.first_ms) == (None, "T", 3, DUMPED_MS)
     assert compare(group).verdict == (UNKNOWN if findings else DIFFERS)
+
+
+@pytest.mark.parametrize(
+    ("ids", "addresses", "is_found"),
+    [
+        (("10.0.x.x@1#1", "10.0.x.x@2#2"), HELD, True),
+        (("10.0.x.x@1#1", "10.0.x.x@2#2"), ("10.0.0.1",) * 3, False),  # one may not have answered
+        (("10.0.x.x@1#1", "10.0.x.x@2#2"), ("10.0.0.1", "10.7.0.2", "10.7.0.2"), False),
+        (("10.0.0.1@xxxx", "10.0.0.2@xxxx"), HELD, True),
+        (("10.0.0.1@xxxx", "10.0.0.1@xxxx", "10.0.0.2@xxxx"), HELD, False),
+    ],
+)
+def test_an_unowned_queue_is_a_fact_though_ids_are_masked(
+    ids: tuple[str, ...], addresses: tuple[str, ...], is_found: bool
+) -> None:
+    tables = json.loads(json.dumps(ledger()).replace(A, ids[0]).replace(B, ids[-1]))
+    members = listed(*ids)
+    for number, row in enumerate(members):
+        row["client_addr"] = f"10.0.0.{number}:7"
+    tables["observed_members"] = members
+    group = snapshot(*round_of_dumps(DUMPED_MS, *addresses, ""), **tables)
+    assert bool(found(group)) == is_found
+    assert compare(group).verdict == UNKNOWN
 
 
 def test_queues_of_one_topic_are_one_finding() -> None:
