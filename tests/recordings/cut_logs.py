@@ -28,11 +28,12 @@ def cut_collection(
         path = log.relative_to(copy).as_posix()
         if is_cut(path):
             zone = settings.zone_of(path)
-            _cut(log, at_ms, Clock(zone_named(zone)) if zone else Clock(SERVER_ZONE))
+            cut_log(log, at_ms, Clock(zone_named(zone)) if zone else Clock(SERVER_ZONE))
     return copy
 
 
-def _cut(log: Path, at_ms: int, local: Clock) -> None:
+def cut_log(log: Path, at_ms: int, local: Clock) -> None:
+    """Remove the lines of a log from that moment on; ``local`` is its client's clock."""
     packed = log.suffix == ".gz"
     data = gzip.decompress(log.read_bytes()) if packed else log.read_bytes()
     server, kept = Clock(SERVER_ZONE), list[bytes]()
