@@ -112,12 +112,19 @@ class Cluster:
             self.call("admin", *words, "-s", str(enabled).lower())
 
     def client(self, name: str, members: Iterable[Mapping[str, object]]) -> None:
-        """Start a process with members; each has the kit's keys, such as group, ip and topics."""
+        """Start a process with members, and wait until all have started.
+
+        Each member has the kit's keys, such as group, ip and topics.
+        """
         words: list[object] = []
+        starts = 0
         for member in members:
             words += ["--"] if words else []
             words += [f"{key}={value}" for key, value in {**member, "received": "false"}.items()]
+            starts += 1
         self.call("client", name, *words)
+        truth = self.run / f"app-{name}/truth.jsonl"
+        wait(name, lambda: truth.exists() and truth.read_text().count('"started"') == starts)
 
     def stop_client(self, name: str) -> None:
         """Stop the members of a process gracefully."""
