@@ -153,6 +153,7 @@ def test_a_new_finding_names_its_group_and_its_times_do_not_break() -> None:
     (line,) = re.findall('<ul class="brief">(.*?)</ul>', page, re.DOTALL)
     assert "<bdi>g1</bdi></a>" in line
     assert "&lt;no&gt; owner since <time>2026-11-21 00:00:00Z</time>." in line
+    assert line.index("&lt;no&gt;") < line.index("<code")  # the sentence comes first
 
 
 def test_servers_have_rows() -> None:
