@@ -38,7 +38,7 @@ class BrokerLoss(Edit):
     each: str | None = table_keys.key(table_keys.one_of(edit.BROKER))
 
     @classmethod
-    def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    def contradictions(cls, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
         """Yield a mistake if no broker is named."""
         yield from edit.needs_each(values, "broker")
 
@@ -116,7 +116,7 @@ class LoseRoom(Edit):
     back_after: int | None = table_keys.key(read_duration)
 
     @classmethod
-    def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    def contradictions(cls, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
         """Yield a mistake if no room is named, or if its location is unknown."""
         yield from edit.needs_each(values, "room")
         yield from edit.each_at_end(values)
@@ -178,7 +178,7 @@ class ScaleQueues(Edit):
     factor: float | None = table_keys.key(table_keys.number(0, 1_024))
 
     @classmethod
-    def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    def contradictions(cls, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
         """Yield a mistake unless the number is stated in exactly one way."""
         apart = "read" if "read" in values else "write"
         yield from edit.exactly_one(values, "queues", apart, "factor")
@@ -381,7 +381,7 @@ class SwitchRequestMode(GroupEdit):
     )
 
     @classmethod
-    def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    def contradictions(cls, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
         """Yield a mistake if a mode other than POP has a share number."""
         if values.get("mode") == PULL and "share_queue_num" in values:
             yield "share_queue_num", f"is valid with mode = {POP!r} only"

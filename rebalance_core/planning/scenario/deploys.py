@@ -104,7 +104,7 @@ class Deploy(GroupEdit):
     address: str | None = table_keys.key(table_keys.one_of(*ADDRESSES))
 
     @classmethod
-    def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    def contradictions(cls, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
         """Yield mistakes in the choice between a percentage and a pace."""
         present = [name for name in _OF_PACE if name in values]
         if "start" in values and "down" in values:
@@ -312,7 +312,7 @@ class RollingRestart(Deploy):
     version: str | None = table_keys.key(table_keys.version)
 
     @classmethod
-    def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    def contradictions(cls, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
         """Yield mistakes, including two keys that both state how members stop."""
         yield from super().contradictions(values)
         if "how" in values and "graceful" in values:
@@ -351,7 +351,7 @@ class SwitchStrategy(Deploy):
     how: str | None = table_keys.key(table_keys.one_of(AT_ONCE, ROLLING))
 
     @classmethod
-    def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    def contradictions(cls, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
         """Yield mistakes, including a pace given for an immediate switch."""
         yield from super().contradictions(values)
         if values.get("how") == AT_ONCE:

@@ -78,7 +78,7 @@ class Edit:
         return keys_of(cls)
 
     @classmethod
-    def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    def contradictions(cls, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
         """Yield (key, mistake) for mutually exclusive keys."""
         yield from ()
 
@@ -117,13 +117,13 @@ class Edit:
 BROKER, MASTER, HOST, ZONE, MEMBER = LOST_OBJECTS
 
 
-def needs_each(values: Mapping[str, Any], name: str) -> Iterator[tuple[str, str]]:
+def needs_each(values: Mapping[str, object], name: str) -> Iterator[tuple[str, str]]:
     """Yield a mistake unless ``each`` or the key is present."""
     if name not in values and "each" not in values:
         yield "kind", f"needs {name} or each"
 
 
-def each_at_end(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def each_at_end(values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     """Yield a mistake if an edit before the end loses members: ``each`` refers to members at the
     end.
     """
@@ -153,7 +153,7 @@ def matches(name: str, globs: Sequence[str]) -> bool:
     return any(fnmatchcase(name, glob) for glob in globs)
 
 
-def exactly_one(values: Mapping[str, Any], *names: str) -> Iterator[tuple[str, str]]:
+def exactly_one(values: Mapping[str, object], *names: str) -> Iterator[tuple[str, str]]:
     """Yield a mistake unless exactly one of the keys is present."""
     present = [name for name in names if name in values]
     listed = " or ".join(names)

@@ -137,7 +137,7 @@ def _text_of(path: Path, mistakes: list[str]) -> str | None:
 
 
 def _top_mistakes(
-    content: Mapping[str, Any], key: str, file: str, lines: TomlLines
+    content: Mapping[str, object], key: str, file: str, lines: TomlLines
 ) -> Iterator[str]:
     if key not in content:
         yield f"{file}:1: {key} is missing"
@@ -149,7 +149,7 @@ def _top_mistakes(
 
 
 def _edit(
-    table: Mapping[str, Any], index: int, file: str, lines: TomlLines, mistakes: list[str]
+    table: Mapping[str, object], index: int, file: str, lines: TomlLines, mistakes: list[str]
 ) -> Edit | None:
     """Return the edit in a table, or None if it has mistakes."""
     kind = table.get("kind")

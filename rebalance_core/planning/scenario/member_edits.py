@@ -32,7 +32,7 @@ class AddConsumers(GroupEdit):
     language: str | None = table_keys.key(table_keys.language)
 
     @classmethod
-    def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    def contradictions(cls, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
         """Yield a mistake unless exactly one of count and share is present."""
         yield from edit.exactly_one(values, "count", "share")
 
@@ -73,7 +73,7 @@ class RemoveConsumers(GroupEdit):
     every: int = table_keys.key(read_duration, 0)
 
     @classmethod
-    def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    def contradictions(cls, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
         """Yield a mistake unless the members to remove are determined."""
         yield from edit.exactly_one(values, "count", "share", "client_id", "each")
         yield from edit.each_at_end(values)
@@ -115,7 +115,7 @@ class MixedSubscriptions(GroupEdit):
     down: int = table_keys.key(read_duration, DOWN_MS)
 
     @classmethod
-    def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    def contradictions(cls, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
         """Yield a mistake unless exactly one of extra and lacking is present."""
         yield from edit.exactly_one(values, "extra", "lacking")
 
