@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rebalance_core.audit.confidence import borne_out
 from rebalance_core.audit.dumps import (
@@ -177,7 +177,7 @@ class GroupShown:
     cached: tuple[Cached, ...]
     findings: tuple[FindingsBegun, ...]
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """Return the same facts for a program."""
         return asdict(self)
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from html import escape
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -36,6 +36,9 @@ from rebalance_core.process import simulate as simulation
 from rebalance_core.storage.place import place_of
 from rebalance_core.strategies.custom import name_of
 from rebalance_core.strategies.texts import strategy_text
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SHOWN_ROWS = 10
 """Maximum number of rows of a table that a notebook shows."""
@@ -87,7 +90,7 @@ class Tables(Mapping[str, pa.Table]):
                 parts.append(_html_table(table.slice(0, SHOWN_ROWS)) + "</details>")
         return "".join(parts)
 
-    def to_pandas(self) -> dict[str, Any]:
+    def to_pandas(self) -> dict[str, pd.DataFrame]:
         """Return the tables as pandas frames."""
         return {name: table.to_pandas() for name, table in self._tables.items()}
 

@@ -93,12 +93,12 @@ def _lines(load: RecordedLoad) -> Iterator[str]:
     cells = [[n, f"{mean[n]:,.1f}", f"{share:.1%}"] for n, share in shares.items()]
     yield from terminal.table(("topic", "a second", "time known"), cells)
     yield from ("", "Service times, where the members were behind")
-    for row in load.capacity:
-        low, high = row["service_ms_low"], row["service_ms_high"]
-        name = _name(row["cluster"], row["consumer_group"])
+    for served in load.capacity:
+        low, high = served["service_ms_low"], served["service_ms_high"]
+        name = _name(served["cluster"], served["consumer_group"])
         yield (
-            f"  {name}  {row['service_ms']:,.4g} ms ({low:,.4g} to {high:,.4g}) with "
-            f"{row['threads']} threads"
+            f"  {name}  {served['service_ms']:,.4g} ms ({low:,.4g} to {high:,.4g}) with "
+            f"{served['threads']} threads"
         )
     for of, why in load.unmeasured.items():
         yield f"  {_name(*of)}  UNKNOWN: {why}"

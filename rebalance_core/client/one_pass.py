@@ -54,7 +54,7 @@ class RebalancePass:
     def __str__(self) -> str:
         return "\n".join(pass_lines(self))
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """Return everything as lists, strings and numbers, for JSON."""
         process, record = self.process, self.record
         return {

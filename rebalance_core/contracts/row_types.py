@@ -50,6 +50,8 @@ MADE_LATER = {
     "coverage": ("cluster",),
     "findings": ("cluster", "fingerprint", "caused_by"),
     "group_verdicts": ("cluster",),
+    "arrivals": ("queue_id", "low", "high"),
+    "capacity": ("batch", "ordered", "service_ms_p99"),
     "expectations": (
         "expectation",
         "figure",

@@ -1216,31 +1216,41 @@ class SizesRow(TypedDict):
     catch_up_s: float | None
 
 
-class ArrivalsRow(TypedDict):
-    """A row of `arrivals`."""
+class ArrivalsBegun(TypedDict):
+    """What is known of a row of `arrivals`."""
 
     cluster: str | None
     from_ms: int
     to_ms: int
     topic: str
     broker_name: str | None
-    queue_id: int | None
     messages_per_second: float
+
+
+class ArrivalsRow(ArrivalsBegun):
+    """A row of `arrivals`."""
+
+    queue_id: int | None
     low: float | None
     high: float | None
 
 
-class CapacityRow(TypedDict):
-    """A row of `capacity`."""
+class CapacityBegun(TypedDict):
+    """What is known of a row of `capacity`."""
 
     cluster: str | None
     consumer_group: str
     service_ms: float
     threads: int | None
-    batch: int | None
-    ordered: bool | None
     service_ms_low: float | None
     service_ms_high: float | None
+
+
+class CapacityRow(CapacityBegun):
+    """A row of `capacity`."""
+
+    batch: int | None
+    ordered: bool | None
     service_ms_p99: float | None
 
 

@@ -70,7 +70,7 @@ class Table:
         """Functions that derive columns from others, by name."""
         return {c.name: c.derived for c in self.columns if c.derived is not None}
 
-    def with_derived(self, row: Mapping[str, Any]) -> dict[str, Any]:
+    def with_derived(self, row: Mapping[str, object]) -> dict[str, object]:
         """Return the row with its derived columns; all columns that they derive from must be
         present.
         """

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from heapq import nsmallest
 from math import fsum
-from typing import Any
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +30,9 @@ from rebalance_core.timing.timer_periods import NEVER
 from rebalance_core.timing.vectorized import play_timelines, reason_of
 from rebalance_core.timing.vectorized.checkpoints import Checkpoints
 from rebalance_core.timing.vectorized.reference_only import REGULAR
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import PropagationRow, RejectedRow
 
 SEEDS = 1_000
 """The default number of futures, of which ten lie beyond p99."""
@@ -123,7 +127,7 @@ class Survey:
     reason: str
     extent: Extent = NO_EXTENT
     start_up: StartUp | None = None
-    rejected: tuple[dict[str, Any], ...] = field(default=(), repr=False)
+    rejected: tuple[RejectedRow, ...] = field(default=(), repr=False)
 
     def parts(self, options: PropagationOptions) -> int:
         """Return the number of pieces into which the group's seeds are divided."""
@@ -272,7 +276,7 @@ class PropagationFacts:
     def __init__(self) -> None:
         self._causes: dict[str, list[tuple[Any, ...]]] = {}
         """`OF_CAUSE` of each change."""
-        self._slowest: list[dict[str, Any]] = []
+        self._slowest: list[PropagationRow] = []
 
     def add(self, rows: pa.Table) -> None:
         """Add rows of ``propagation`` to the totals."""
@@ -288,22 +292,23 @@ class PropagationFacts:
             self._causes.setdefault(name, []).extend(changes)
         self._slowest = nsmallest(SLOWEST, [*self._slowest, *other._slowest], key=slowness)
 
-    def totals(self) -> dict[str, Any]:
+    def totals(self) -> dict[str, object]:
         """Return the totals ``causes`` and ``slowest``, worst first."""
         causes = []
         for name, changes in self._causes.items():
             p99, orphan, double = zip(*changes, strict=True)
             figures = dict(zip(OF_CAUSE, (max(p99), fsum(orphan), fsum(double)), strict=True))
-            causes.append(_rounded({"cause": name, "changes": len(changes), **figures}))
+            causes.append((-max(p99), name, len(changes), figures))
         return {
-            "causes": sorted(
-                causes, key=lambda cause: (-cause["convergence_ms_p99"], cause["cause"])
-            ),
+            "causes": [
+                _rounded({"cause": name, "changes": changes, **figures})
+                for _, name, changes, figures in sorted(causes, key=itemgetter(0, 1))
+            ],
             "slowest": [_rounded(row) for row in self._slowest],
         }
 
 
-def slowness(row: Mapping[str, Any]) -> tuple[Any, ...]:
+def slowness(row: PropagationRow) -> tuple[object, ...]:
     """Return the sort key that puts changes with the slowest 99th percentile first."""
     return (
         -row["convergence_ms_p99"],
@@ -314,7 +319,7 @@ def slowness(row: Mapping[str, Any]) -> tuple[Any, ...]:
     )
 
 
-def survey_facts(surveys: Iterable[Survey]) -> dict[str, Any]:
+def survey_facts(surveys: Iterable[Survey]) -> dict[str, object]:
     """Return the amount of simulation, and what is left out, over all groups."""
     all_surveys = list(surveys)
     reasons = Counter(survey.reason for survey in all_surveys if survey.reason != REGULAR)
@@ -329,7 +334,7 @@ def survey_facts(surveys: Iterable[Survey]) -> dict[str, Any]:
     }
 
 
-def start_up_facts(surveys: Sequence[Survey]) -> dict[str, Any]:
+def start_up_facts(surveys: Sequence[Survey]) -> dict[str, object]:
     """Return ``start_up`` for the group with the most brokers, and ``extrapolated``: the sizes that
     exceed the measured range in any group, each with its maximum.
     """
@@ -357,7 +362,7 @@ def start_up_facts(surveys: Sequence[Survey]) -> dict[str, Any]:
     }
 
 
-def _rounded(row: Mapping[str, Any]) -> dict[str, Any]:
+def _rounded(row: Mapping[str, object]) -> dict[str, object]:
     return {
         name: round(value, DIGITS) if isinstance(value, float) else value
         for name, value in row.items()

@@ -153,7 +153,7 @@ def propagation_forecast(
     *,
     warn: Callable[[str], object] | None = None,
     runtime: Runtime = HERE,
-) -> tuple[RowForecast, dict[str, Any]]:
+) -> tuple[RowForecast, dict[str, object]]:
     """Return how `propagate_and_write` would judge the rows of its input, and how much work there
     is.
 

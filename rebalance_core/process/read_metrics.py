@@ -115,7 +115,7 @@ def write_metrics(
     """
     if before_writing is not None:
         before_writing()
-    rows = {
+    rows: dict[str, Sequence[Mapping[str, object]]] = {
         ARRIVALS.name: load.arrivals,
         CAPACITY.name: load.capacity,
         RECORDED_SCALING.name: load.scaling,

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from rebalance_core.contracts import LEDGER_TABLES
 from rebalance_core.contracts.ledger import UNKNOWN_MEMBER
@@ -18,6 +19,9 @@ from rebalance_core.replay.pop_tables import pop_metric_rows
 from rebalance_core.replay.pull_starts import PullStarts
 from rebalance_core.replay.topic_shares import StrategyKey
 from rebalance_core.strategies import AllocationStrategy
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import RejectedRow
 
 
 def replay_group(
@@ -72,7 +76,7 @@ class GroupLedger:
     def rows(self, table: str) -> list[Row]:
         """Return all rows of a ledger table."""
         if table == "rejected":
-            return [rejected_row(event) for event in self._replay.unknown_members]
+            return [{**rejected_row(event)} for event in self._replay.unknown_members]
         make: Callable[[], list[Row]] = getattr(self, f"_{table}")
         history = self._history
         identity = {"cluster": history.cluster, "consumer_group": history.consumer_group}
@@ -169,7 +173,7 @@ def _diff_row(epoch: Epoch, change: OwnerChange) -> Row:
     }
 
 
-def rejected_row(event: Event) -> Row:
+def rejected_row(event: Event) -> "RejectedRow":
     """Return the row of ``rejected`` for an event that names an unknown member."""
     process = f"{event.client_id!r} (channel {event.channel_id!r})"
     message = (

@@ -146,13 +146,18 @@ def known(module: str, modules: Mapping[str, Path]) -> Iterator[str]:
 
 UNTYPED = re.compile(r"(?:Mapping|dict)\[str, Any\]")
 OF_ANY_KIND = {
-    "engine.propagation.survey_facts",  # for --json
-    "process.propagate.propagation_forecast",
+    "client.pass_record.Step.values",  # what its sentence has
+    "strategies.formula.Formula.values",
+    "engine.table_writer.Written.facts",  # of any job
     "model.clients.profile_of_row",  # rows of the ledger and of snapshots
     "replay.metrics.metric_rows",
     "replay.pop_tables.pop_metric_rows",
+    # figures of a plan, with its number, before the columns of its table
+    "planning.rollout.choice.Searched.rows",
+    "planning.rollout.choice.Searched.of_groups",
+    "planning.rollout.choice.Searched.decisions",
 }
-"""Functions whose dicts have no type of their own."""
+"""Functions, methods and attributes whose dicts have no type of their own."""
 
 
 def test_rows_cross_a_package_by_the_type_of_their_table() -> None:
@@ -164,13 +169,19 @@ def test_rows_cross_a_package_by_the_type_of_their_table() -> None:
         and (node.module or "").split(".")[1:2] not in ([], [package_of(path)])
         for alias in node.names
     }
-    untyped = {f"{module_of(path)}.{name}" for path in FILES for name in untyped_functions(path)}
-    names = {name.removeprefix(f"{PACKAGE.name}.") for name in imported & untyped}
+    names = {
+        f"{module_of(path)}.{name}".removeprefix(f"{PACKAGE.name}.")
+        for path in FILES
+        for owner, name in untyped_names(path)
+        if f"{module_of(path)}.{owner}" in imported
+    }
     assert names == OF_ANY_KIND
 
 
-def untyped_functions(path: Path) -> Iterator[str]:
-    """The functions of a module with `Mapping[str, Any]` in their signature, also by an alias."""
+def untyped_names(path: Path) -> Iterator[tuple[str, str]]:
+    """The functions and public members of classes with `Mapping[str, Any]` in their types, also by
+    an alias, each with the function or class that others import.
+    """
     body = ast.parse(path.read_text("utf-8")).body
     aliases = {
         ast.unparse(target)
@@ -179,12 +190,29 @@ def untyped_functions(path: Path) -> Iterator[str]:
         for target in node.targets
     }
     for node in body:
-        if isinstance(node, ast.FunctionDef):
-            signature = [part for part in (node.args, node.returns) if part is not None]
-            parts = [part for whole in signature for part in ast.walk(whole)]
-            texts = {ast.unparse(n) for n in parts if isinstance(n, ast.Subscript | ast.Name)}
-            if any(text in aliases or UNTYPED.match(text) for text in texts):
-                yield node.name
+        if isinstance(node, ast.FunctionDef) and is_untyped(node, aliases):
+            yield node.name, node.name
+        elif isinstance(node, ast.ClassDef):
+            for member in node.body:
+                if not isinstance(member, ast.FunctionDef | ast.AnnAssign):
+                    continue
+                if isinstance(member, ast.FunctionDef):
+                    name = member.name
+                else:
+                    name = ast.unparse(member.target)
+                public = name == "__init__" or not name.startswith("_")
+                if public and is_untyped(member, aliases):
+                    yield node.name, f"{node.name}.{name}"
+
+
+def is_untyped(node: ast.FunctionDef | ast.AnnAssign, aliases: set[str]) -> bool:
+    if isinstance(node, ast.AnnAssign):
+        signature: list[ast.AST] = [node.annotation]
+    else:
+        signature = [part for part in (node.args, node.returns) if part is not None]
+    parts = [part for whole in signature for part in ast.walk(whole)]
+    texts = {ast.unparse(n) for n in parts if isinstance(n, ast.Subscript | ast.Name)}
+    return any(text in aliases or UNTYPED.match(text) is not None for text in texts)
 
 
 FOLDERS = sorted({path.parent for path in FILES})

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from rebalance_core.model.queue import is_retry_topic, is_system_topic
 from rebalance_core.model.times import MINUTE_MS, SECOND_MS, utc
 from rebalance_core.planning.autoscale.manifest import name_of
 from rebalance_core.planning.autoscale.range_answer import Series
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import ArrivalsBegun, CapacityBegun, RecordedScalingRow
 
 COME = ("rocketmq_messages_in_total", "rocketmq_producer_offset")
 LAG = ("rocketmq_consumer_lag_messages", "rocketmq_group_diff")
@@ -88,9 +91,9 @@ class RecordedLoad:
         unmeasured: why groups have no row of ``capacity``.
     """
 
-    arrivals: list[dict[str, Any]] = field(default_factory=list)
-    capacity: list[dict[str, Any]] = field(default_factory=list)
-    scaling: list[dict[str, Any]] = field(default_factory=list)
+    arrivals: list[ArrivalsBegun] = field(default_factory=list)
+    capacity: list[CapacityBegun] = field(default_factory=list)
+    scaling: list[RecordedScalingRow] = field(default_factory=list)
     unknown: list[Unknown] = field(default_factory=list)
     unmeasured: dict[Of, str] = field(default_factory=dict)
 
@@ -494,7 +497,7 @@ def _capacity(
     pods: Mapping[int, int],
     come: Mapping[Of, list[Counted]],
     threads: int,
-) -> dict[str, Any] | str:
+) -> CapacityBegun | str:
     """Return the row of ``capacity``, or the reason why there is none.
 
     A group whose members all have waiting messages reads at its capacity: arrivals minus the growth

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from glob import escape
-from typing import Any
 
 from rebalance_core.model.group_settings import BROKER_REBALANCE, CLIENT_REBALANCE
 from rebalance_core.model.request_mode import (

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 from rebalance_core.model.queue import java_string_key
 from rebalance_core.model.times import MINUTE_MS, SECOND_MS, read_duration

@@ -6,7 +6,6 @@ May import: other modules of `planning.scenario`, `model`, `strategies`. Begin w
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from rebalance_core.contracts.settings_file import named_text, toml_document
 from rebalance_core.model.errors import UsageError, did_you_mean, unknown_keys

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from rebalance_core.model.times import MINUTE_MS, read_duration
 from rebalance_core.planning import table_keys

@@ -91,5 +91,5 @@ def test_replicas_of_one_answer_and_lag_of_another_are_known(later_s: int) -> No
     ]
     load = load_of_metrics(merged(answers), threads=20)
     assert {row["replicas"] for row in load.scaling} == {None, 2, 3}
-    (samples,) = samples_by_group(load.scaling).values()  # type: ignore[arg-type]  # of a dict
+    (samples,) = samples_by_group(load.scaling).values()
     assert recorded_during(samples, TEN_MINUTES).changes == ((0, 2), (180, 3))
