@@ -141,7 +141,7 @@ def missing_brokers(group: ClusterSnapshot) -> dict[str, Finding | None]:
         elif "log" not in files:
             lacks = BROKER_LOG
             what = (
-                f"the broker.log of {broker} was not collected: joins and departures of its "
+                f"no line of the broker.log of {broker} was collected: joins and departures of its "
                 "members are unknown"
             )
         elif broker not in run.down and max(files.values()) < run.end_ms - run.stale_ms:

@@ -58,6 +58,8 @@ def not_looked_at(rows: Iterable[CoverageRow]) -> str:
         parts += [
             f"{host} from {utc(from_ms)} to {utc(to_ms)}" for host, from_ms, to_ms in _holes(logs)
         ]
+    else:
+        parts.append("the logs of brokers")
     parts += [what for role, what in _LOGS.items() if not any(r["role"] == role for r in rows)]
     parts += _files(row["note"] or "" for row in rows if not row["complete"])
     return f"Not examined: {'; '.join(parts)}."

@@ -37,4 +37,5 @@ def test_whole_files_lack_no_part(reasons: list[str], said: str) -> None:
         row | {"role": role, "kind": "log", "complete": True, "note": None}
         for role in ("CLIENT", "NAME_SERVER")
     ]
-    assert not_looked_at(cast("list[CoverageRow]", rows + others)) == f"Not examined: {said}."
+    sentence = not_looked_at(cast("list[CoverageRow]", rows + others))
+    assert sentence == f"Not examined: the logs of brokers; {said}."
