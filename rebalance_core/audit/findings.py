@@ -25,6 +25,7 @@ from rebalance_core.audit.redact import Redaction
 from rebalance_core.audit.registry import RULE_FAILED
 from rebalance_core.audit.rules import RULES
 from rebalance_core.audit.rules.brokers_down import brokers_lost, queues_lost
+from rebalance_core.engine.group_history import begun_epochs
 from rebalance_core.model import verdicts
 from rebalance_core.model.system_groups import is_system_group
 from rebalance_core.model.timeline import Unknown
@@ -174,11 +175,7 @@ def _moved(group: GroupSnapshot) -> int:
     """Return the queues that received an owner in the night, after the group's first epoch, as
     ``group_nights`` counts them.
     """
-    begun = {
-        row["epoch"]
-        for row in group.tables["epochs"]
-        if row["epoch"] > 0 and row["from_ms"] > group.run.night_ms
-    }
+    begun = begun_epochs(group.tables["epochs"], group.run.night_ms)
     metrics = group.tables["group_metrics"]
     return sum(row["moved"] for row in metrics if row["topic"] is None and row["epoch"] in begun)
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         ClusterEventsRow,
         CommittedOffsetsRow,
         ConsumerGroupsRow,
+        EpochsRow,
         QueueOffsetsRow,
     )
     from rebalance_core.kernels.engine_options import EngineOptions
@@ -136,3 +137,8 @@ def _committed_offset(row: CommittedOffsetsRow) -> CommittedOffset:
     return CommittedOffset(
         _queue(row), row["client_id"], row["observed_ms"], row["committed_offset"]
     )
+
+
+def begun_epochs(epochs: Iterable[EpochsRow], night_ms: int) -> set[int]:
+    """Return the epochs of a group that began in the night, without its first one."""
+    return {row["epoch"] for row in epochs if row["epoch"] > 0 and row["from_ms"] > night_ms}

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, TypeVar
 
+from rebalance_core.engine.group_history import begun_epochs
 from rebalance_core.model import verdicts
 from rebalance_core.model.events import GROUP_EVENTS
 from rebalance_core.model.file_statuses import FILE_STATUSES
@@ -347,11 +348,7 @@ def group_balances(
             name,
             loads.get(name, []),
             metrics.get(name, []),
-            {
-                row["epoch"]
-                for row in epochs.get(name, [])
-                if row["epoch"] > 0 and row["from_ms"] > nights.get(name[0], 0)
-            },
+            begun_epochs(epochs.get(name, []), nights.get(name[0], 0)),
         )
         for name in worst
     )

@@ -16,6 +16,7 @@ from rebalance_core.audit.night import (
     within_night,
 )
 from rebalance_core.audit.unknowns import broker_log
+from rebalance_core.engine.group_history import begun_epochs
 from rebalance_core.model.errors import InputRefused, UsageError
 
 END = 10 * NIGHT_MS
@@ -58,6 +59,12 @@ def test_nights_that_cannot_be() -> None:
     with pytest.raises(InputRefused, match="contains an audit of other, but this run audits c"):
         begun(**before(1, END - 700, cluster="other"))
     assert NightBegin(**before(1, 2, cluster="other")).of_runs({}) == {}
+
+
+def test_the_first_epoch_and_those_until_its_start_are_not_of_the_night() -> None:
+    epochs: Any = [{"epoch": number, "from_ms": 100 * number} for number in range(4)]
+    assert begun_epochs(epochs, 200) == {3}
+    assert begun_epochs(epochs, -1) == {1, 2, 3}
 
 
 @pytest.mark.parametrize(
