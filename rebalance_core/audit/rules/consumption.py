@@ -768,6 +768,7 @@ STANDS_STILL = Rule(
     find_standing_still,
     reads=(MEMBERS,),
     state=True,
+    over_if_read=True,
     files=("consumer_offset_json", "consumerProgress", "client_log"),
 )
 FALLS = Rule(
@@ -781,6 +782,7 @@ FALLS = Rule(
     find_falling_behind,
     reads=(MEMBERS,),
     state=True,
+    over_if_read=True,
     files=("consumer_offset_json", "consumerProgress", "client_log"),
 )
 NEVER_COMMITTED = Rule(
@@ -794,6 +796,7 @@ NEVER_COMMITTED = Rule(
     find_never_committed,
     by_owners=True,
     state=True,
+    over_if_read=True,
     files=("consumer_offset_json",),
     reads=(MEMBERS, COMMITTED),
 )

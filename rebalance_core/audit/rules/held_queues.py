@@ -263,6 +263,7 @@ BLOCKED = Rule(
     find_blocked,
     files=("consumerStatus",),
     state=True,
+    over_if_read=True,
 )
 ZOMBIE = Rule(
     "ZOMBIE_QUEUE",
