@@ -44,7 +44,7 @@ LAYERS: tuple[dict[str, tuple[str, ...]], ...] = (
     {"history": ("numpy", "pyarrow")},
     {"process": ("numpy", "pyarrow")},
     {"spark": ("numpy", "pandas", "py4j", "pyarrow", "pyspark")},
-    {"cli": ("pyarrow",)},
+    {"cli": ("pandas", "pyarrow")},
 )
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 THIRD_PARTY = {name: set(roots) for layer in LAYERS for name, roots in layer.items()}
