@@ -28,7 +28,8 @@ _DENIED = {
 }
 
 
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+"""Errors of a place that holds no more; see `is_full`."""
 
 
 _KEYS = ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_ROLE_ARN", "AWS_WEB_IDENTITY_TOKEN_FILE")
@@ -93,8 +94,10 @@ def refusal(
 
 
 def is_full(error: BaseException) -> TypeGuard[OSError]:
-    """Return True if a disk is full, a quota is used up or a file system has become read-only."""
-    return isinstance(error, OSError) and error.errno in _FULL
+    """Return True if a disk is full, a quota is used up, a file has reached its largest size or a
+    file system has become read-only.
+    """
+    return isinstance(error, OSError) and error.errno in FULL
 
 
 def reason_of(error: OSError, environment: Mapping[str, str] = os.environ) -> str:

@@ -8,6 +8,7 @@ from rebalance_core.cli.terminal import ExitCode
 from rebalance_core.contracts.packed_files import unreadable_file
 from rebalance_core.contracts.paths import SHARE_IT
 from rebalance_core.model import errors
+from rebalance_core.storage.store_answers import FULL
 
 _PYTHON_CAUSE = re.compile(r"^(?:[\w]+\.)*(\w+(?:Error|Exception|Refused|Exists)): ?(.*)$")
 
@@ -37,10 +38,13 @@ _HINTS = (
         ExitCode.BUG,
         "the JVM died; the system may have killed it for its memory use",
     ),
-    (
-        "No space left on device",
-        ExitCode.USAGE,
-        "free disk space under --output, or set SPARK_LOCAL_DIRS to another scratch folder",
+    *(
+        (
+            os.strerror(code),
+            ExitCode.USAGE,
+            "free disk space under --output, or set SPARK_LOCAL_DIRS to another scratch folder",
+        )
+        for code in FULL
     ),
     (
         "AWS Error",

@@ -11,7 +11,7 @@ from rebalance_core.cli.run.output_folder import typed_place
 from rebalance_core.cli.terminal import ExitCode, exit_code_of
 
 
-@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EROFS])
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS])
 def test_it_ends_with_2_in_one_line(capsys: pytest.CaptureFixture[str], code: int) -> None:
     arrow = OSError(code, "Error writing bytes to file. Detail: …")
     assert main._explain(arrow, debug=False)[0] == ExitCode.USAGE == exit_code_of(arrow)

@@ -88,6 +88,8 @@ Caused by: java.io.IOException: stream
             1,
         ),
         ("java.io.IOException: No space left on device", "java.io.IOException: No space", 2),
+        ("java.io.IOException: Disk quota exceeded", "java.io.IOException: Disk quota", 2),
+        ("java.io.IOException: File too large", "java.io.IOException: File too large", 2),
         ('No FileSystem for scheme "s3"', 'No FileSystem for scheme "s3"', 2),
         (
             "java.lang.ClassNotFoundException: Class org.apache.hadoop.fs.gs.X not found",
