@@ -131,10 +131,11 @@ class Key:
             InputRefused: the file cannot be read or is not a key.
         """
         try:
-            document = json.loads(path.read_text("utf-8"))
+            document: dict[str, object] = json.loads(path.read_text("utf-8"))
             if document.pop("format") != _FORMAT:
                 raise ValueError("it has another format")
-            return cls(**document)
+            tables = {kind: _names(kind, table) for kind, table in document.items()}
+            return cls(**tables)
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise InputRefused(
                 f"{path} is not a key written by collect --redact: {error}"
@@ -180,6 +181,17 @@ class Key:
             raise UsageError(f"--redact {path} cannot be written: {error.strerror}") from error
         with os.fdopen(opened, "w", encoding="utf-8") as file:
             json.dump(document, file, indent=1)
+
+
+def _names(kind: str, table: object) -> dict[str, str]:
+    """Return a table of a key file.
+
+    Raises:
+        ValueError: it is not a table of names.
+    """
+    if not isinstance(table, dict) or not all(isinstance(name, str) for name in table.values()):
+        raise ValueError(f"{kind} is not a table of names")
+    return table
 
 
 def make_key(names: Names) -> Key:

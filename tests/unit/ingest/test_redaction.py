@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rebalance_core.ingest.collection_settings import read_settings
-from rebalance_core.ingest.redaction import Names, Redaction, make_key, redact_collection
-from rebalance_core.model.errors import OutputExists, UsageError
+from rebalance_core.ingest.redaction import Key, Names, Redaction, make_key, redact_collection
+from rebalance_core.model.errors import InputRefused, OutputExists, UsageError
 from rebalance_core.model.queue import sort_client_ids
 
 HOSTS = st.sampled_from(
@@ -249,6 +249,17 @@ def test_the_key_is_for_its_owner_is_never_replaced_and_lies_elsewhere(folder: P
         with pytest.raises((UsageError, OutputExists)):
             redact_collection(folder, bad, Path(other))
     assert not other.exists()
+
+
+@pytest.mark.parametrize("table", [None, ["shop-1"], {"shop-1": 7}], ids=str)
+def test_a_key_whose_names_are_none_is_refused(tmp_path: Path, table: object) -> None:
+    key = tmp_path / "key.json"
+    make_key(Names()).write(key)
+    assert Key.read(key).hosts == {}
+    document = json.loads(key.read_text())
+    key.write_text(json.dumps(document | {"hosts": table}))
+    with pytest.raises(InputRefused, match="hosts is not a table of names"):
+        Key.read(key)
 
 
 def test_a_log_that_cannot_be_read_to_its_end_is_named(folder: Path) -> None:
