@@ -116,13 +116,15 @@ def parse_known_issues(
     """
     document = toml_document(text, name)
     tables = document.get("issue")
-    plain = isinstance(tables, list) and all(isinstance(table, dict) for table in tables)
-    if set(document) != {"issue"} or not isinstance(tables, list) or not plain:
+    plain: list[TomlTable] = (
+        [table for table in tables if isinstance(table, dict)] if isinstance(tables, list) else []
+    )
+    if set(document) != {"issue"} or plain != tables:
         raise UsageError(f"{name} holds {', '.join(document) or 'nothing'}; expected [[issue]]")
     mistakes: list[str] = []
     issues: list[KnownIssue] = []
     seen: list[object] = []
-    for number, table in enumerate(tables, 1):
+    for number, table in enumerate(plain, 1):
         of_table = _mistakes(table)
         if not of_table:
             issues.append(_issue(table))

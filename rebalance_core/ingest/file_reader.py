@@ -576,7 +576,7 @@ class FileStats:
             self.below = in_traces[-1].as_py()
         if not len(block.times):
             return
-        span = pc.min_max(block.times).as_py()
+        span: dict[str, str] = pc.min_max(block.times).as_py()
         self.last_line = max(self.last_line, span["max"])
         self.first_line_at = min(self.first_line_at or span["min"], span["min"])
         self.local_heads |= pc.any(block.local).as_py()

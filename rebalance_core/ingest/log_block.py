@@ -104,7 +104,8 @@ class LogBlock:
         levels = self._of_heads(column, column + log_lines.ALARM_CHARACTERS)
         routine = pc.invert(pc.is_in(levels, pa.array(log_lines.ALARMS)))
         steps = self._of_heads(0, STEP_CHARACTERS).filter(routine)
-        return {count["values"]: count["counts"] for count in pc.value_counts(steps).to_pylist()}
+        values, counts = pc.value_counts(steps).flatten()
+        return dict(zip(values.to_pylist(), counts.to_pylist(), strict=True))
 
     def rows_to_read(self, zone: tzinfo | None) -> list[int]:
         """Return the lines that the parser has to read, in order.

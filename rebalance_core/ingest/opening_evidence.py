@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Collection as AnyCollection
-from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.contracts.fact_declaration import GROUP
 from rebalance_core.contracts.opening_state import EVIDENCE, EVIDENCE_FILES
-from rebalance_core.contracts.table import batch_of_columns
+from rebalance_core.contracts.table import batch_of_columns, rows_of_arrow
 from rebalance_core.ingest.collection import (
     ADMIN,
     GIVEN_GROUPS,
@@ -41,6 +41,9 @@ from rebalance_core.model.times import DAY_MS
 from rebalance_core.storage.files_to_read import FileToRead
 from rebalance_core.storage.store_answers import is_of_store
 
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import EvidenceFilesRow
+
 FORM: Final = 2
 """Version of the fields; a state in another form is refused."""
 KEPT_MS = 8 * DAY_MS
@@ -53,6 +56,33 @@ _CHUNK = 1 << 20
 _STORE_COUNTS = ("group_configs", "exported_group_configs")
 _WHOLE = ""
 """The name of the `EVIDENCE_FILES` row for the collection as a whole."""
+Made = TypeVar("Made")
+
+
+class _WholeFields(TypedDict):
+    """The ``fields`` of that row."""
+
+    form: int
+    cluster: str
+    end_ms: int
+    other_names: Sequence[dict[str, str]]
+    brokers: Sequence[str]
+    redacted: bool
+
+
+class _CollectedFields(TypedDict):
+    """The fields of a `CollectedFile` that has others in it."""
+
+    wrapping: Mapping[str, object]
+
+
+class FileFields(TypedDict):
+    """What is read of the ``fields`` of a file's row, which are those of `EarlierFile`."""
+
+    file: _CollectedFields
+    head_bytes: int
+    head: str
+    last_ms: int | None
 
 
 @dataclass(frozen=True)
@@ -130,11 +160,9 @@ class OpeningEvidence:
         Raises:
             InputRefused: It was written in the form of another version of this library.
         """
-        fields = {
-            name: json.loads(text)
-            for name, text in zip(rows["name"].to_pylist(), rows["fields"].to_pylist(), strict=True)
-        }
-        whole = fields.pop(_WHOLE, {})
+        stored: list[EvidenceFilesRow] = rows_of_arrow(rows)
+        texts = {row["name"]: row["fields"] for row in stored}
+        whole: _WholeFields = json.loads(texts.pop(_WHOLE, "{}"))
         if whole.get("form") != FORM:
             raise InputRefused(
                 f"--state {shown}: another version of rebalance-core wrote it; start without a "
@@ -145,7 +173,7 @@ class OpeningEvidence:
             shown,
             whole["cluster"],
             whole["end_ms"],
-            tuple(map(_earlier_file, fields.values())),
+            tuple(_earlier_file(json.loads(text)) for text in texts.values()),
             tuple(OtherName(**name) for name in whole["other_names"]),
             tuple(whole["brokers"]),
             whole["redacted"],
@@ -171,13 +199,18 @@ class ContinuedCollection(Collection):
             yield _kept_rows(batch, names, files)
 
 
-def _earlier_file(fields: Mapping[str, Any]) -> EarlierFile:
+def _earlier_file(fields: FileFields) -> EarlierFile:
     of_file = fields["file"]
-    wrapping = Wrapping(**{**of_file["wrapping"], "carriers": (*of_file["wrapping"]["carriers"],)})
-    file = CollectedFile(
-        **{**of_file, "arguments": tuple(of_file["arguments"]), "wrapping": wrapping}
-    )
-    return EarlierFile(**{**fields, "file": file})
+    wrapping = _made(Wrapping, of_file["wrapping"])
+    return _made(EarlierFile, fields, file=_made(CollectedFile, of_file, wrapping=wrapping))
+
+
+def _made(kind: Callable[..., Made], fields: Mapping[str, object], **parts: object) -> Made:
+    """Return an object of a dataclass from its fields in JSON, in which tuples are lists, and from
+    its parts that are dataclasses.
+    """
+    values = {name: tuple(v) if isinstance(v, list) else v for name, v in fields.items()}
+    return kind(**values | parts)
 
 
 def _kept_rows(
@@ -413,17 +446,17 @@ def kept_evidence(batches: Iterable[pa.RecordBatch], end_ms: int) -> Iterator[pa
     for batch in batches:
         stated = batch.filter(pc.invert(pc.is_in(batch["part"], pa.array([REFUSED, COUNTED]))))
         columns = {name: stated[name] for name in schema.names}
-        columns["at_ms"] = pc.fill_null(stated["at_ms"], end_ms)
+        columns |= {"at_ms": pc.fill_null(stated["at_ms"], end_ms)}
         yield pa.RecordBatch.from_arrays([columns[n] for n in schema.names], schema=schema)
         counted = batch.filter(pc.equal(batch["part"], COUNTED))
         if len(counted):
             texts = [_without_refusals(json.loads(text)) for text in counted["fields"].to_pylist()]
             columns = {name: counted[name] for name in schema.names}
-            columns["fields"] = pa.array(texts, pa.string())
+            columns |= {"fields": pa.array(texts, pa.string())}
             yield pa.RecordBatch.from_arrays([columns[n] for n in schema.names], schema=schema)
 
 
-def _without_refusals(stats: dict[str, Any]) -> str:
+def _without_refusals(stats: dict[str, object]) -> str:
     """Return the counts of a file, as JSON, without those that the run has reported."""
     return json.dumps(stats | {"rejected": 0, "codes": {}, "why": ""})
 
@@ -446,16 +479,15 @@ def file_rows(
     if isinstance(collection, ContinuedCollection):
         names = {old: file.name for old, file in collection.kept.items()}
         before = {names[f.file.name]: f for f in collection.opening.files if f.file.name in names}
-    texts = {
-        _WHOLE: {
-            "form": FORM,
-            "cluster": collection.settings.cluster,
-            "end_ms": end_ms,
-            "other_names": [asdict(name) for name in collection.other_names],
-            "brokers": collection.brokers,
-            "redacted": collection.settings.redacted,
-        }
+    whole: _WholeFields = {
+        "form": FORM,
+        "cluster": collection.settings.cluster,
+        "end_ms": end_ms,
+        "other_names": [asdict(name) for name in collection.other_names],
+        "brokers": collection.brokers,
+        "redacted": collection.settings.redacted,
     }
+    texts: dict[str, Mapping[str, object]] = {_WHOLE: whole}
     for file in collection.files:
         if file.kind == GIVEN_GROUPS or file.name in left_out:
             continue

@@ -434,12 +434,13 @@ class _Recognition:
 
     def _why_not(self) -> str:
         try:
-            document = json.loads(self._text)
+            document: object = json.loads(self._text)
         except (ValueError, RecursionError):
             document = None
-        if isinstance(document, dict) and {"status", "data"} <= document.keys():
-            why = document.get("errMsg")
-            if document["data"] and not why:
+        answer: dict[str, object] = document if isinstance(document, dict) else {}
+        if {"status", "data"} <= answer.keys():
+            why = answer.get("errMsg")
+            if answer["data"] and not why:
                 return "is an answer from the dashboard, of which no entry is understood"
             return (
                 f"is a failure of the dashboard: {why}"

@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rebalance_core.ingest.collection import PROXIES
 from rebalance_core.ingest.parse.java_text import MS_MAX
@@ -18,6 +18,7 @@ from rebalance_core.model.times import utc
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import EvidenceFilesRow, EvidenceRow
+    from rebalance_core.ingest.opening_evidence import FileFields
 
 STRATEGY, VERSION, SUBSCRIPTIONS = "strategy", "version", "subscriptions"
 KINDS = ("allocated", "broker_allocated", "client", "client_subscription", "member")
@@ -66,9 +67,9 @@ def earlier_until(
     return until
 
 
-def _logs(files: Iterable[EvidenceFilesRow]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _logs(files: Iterable[EvidenceFilesRow]) -> Iterator[tuple[str, FileFields]]:
     for row in files:
-        fields = json.loads(row["fields"])
+        fields: FileFields = json.loads(row["fields"])
         if fields.get("head_bytes"):
             yield row["name"], fields
 
@@ -125,14 +126,16 @@ def _stated(row: EvidenceRow) -> Iterator[tuple[str, str, str]]:
     kind = row["kind"]
     if kind not in KINDS:
         return
-    fields = json.loads(row["fields"])
-    client_id = fields.get("client_file") or fields.get("client_id")
-    if not client_id:
+    fields: dict[str, object] = json.loads(row["fields"])
+    texts = {name: value for name, value in fields.items() if isinstance(value, str) and value}
+    client_id = texts.get("client_file") or texts.get("client_id")
+    if client_id is None:
         return
-    if fields.get("strategy"):
-        yield client_id, STRATEGY, fields["strategy"]
-    version = fields.get("version")
-    if version and not row["place"].startswith(PROXIES):
+    if "strategy" in texts:
+        yield client_id, STRATEGY, texts["strategy"]
+    version = texts.get("version")
+    if version is not None and not row["place"].startswith(PROXIES):
         yield client_id, VERSION, plain_version(version) or version
-    if kind == "client_subscription" and not is_retry_topic(fields["topic"]):
-        yield client_id, SUBSCRIPTIONS, fields["topic"]
+    topic = texts.get("topic") if kind == "client_subscription" else None
+    if topic is not None and not is_retry_topic(topic):
+        yield client_id, SUBSCRIPTIONS, topic

@@ -110,7 +110,7 @@ def parse_broker_metrics(text: str, source: str) -> list[Fact | Unread]:
 def _sample(line: str, where: str, needed: tuple[str, ...]) -> Sample | Unreadable:
     """Return the sample in a line, or why it has none."""
     match = _SAMPLE.fullmatch(line.rstrip())
-    labels = dict(_LABEL.findall(match["labels"])) if match else {}
+    labels: dict[str, str] = dict(_LABEL.findall(match["labels"])) if match else {}
     lacking = next((label for label in needed if not labels.get(label)), None)
     if lacking is not None:
         return Unreadable(fact.UNPARSABLE_LINE, f"it has no label {lacking}")

@@ -91,12 +91,13 @@ def _channel(
 def _listed(text: str) -> list[str] | None:
     """Return the topics in the JSON list of a remoting client's subscriptions."""
     try:
-        entries = json.loads(text)
+        entries: object = json.loads(text)
     except (ValueError, RecursionError):
         return None
     if not isinstance(entries, list):
         return None
-    topics = {entry.get("topic") for entry in entries if isinstance(entry, dict)}
+    subscriptions: list[dict[str, object]] = [one for one in entries if isinstance(one, dict)]
+    topics = {one.get("topic") for one in subscriptions}
     return sorted(topic for topic in topics if isinstance(topic, str) and topic) or None
 
 

@@ -244,8 +244,9 @@ def _queue_of(fields: Mapping[str, object]) -> str:
     for name in ("MessageQueue", "PullRequest"):
         value = fields.get(name)
         if isinstance(value, dict) and value.keys() >= {"topic", "brokerName", "queueId"}:
-            where = f"brokerName={value['brokerName']}, queueId={value['queueId']}"
-            return f"MessageQueue [topic={value['topic']}, {where}]"
+            queue: dict[str, object] = value
+            where = f"brokerName={queue['brokerName']}, queueId={queue['queueId']}"
+            return f"MessageQueue [topic={queue['topic']}, {where}]"
         match = _QUEUE.search(str(value or ""))
         if match:
             return match[0]
