@@ -3,6 +3,7 @@ RocketMQ file shows.
 """
 
 import json
+from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
 from rebalance_core.contracts.inputs import CONSUMER_GROUPS
@@ -14,6 +15,7 @@ from rebalance_core.model.intervals import (
     SHORTEST_INTERVAL_MS,
     is_interval,
 )
+from rebalance_core.model.versions import parse_version
 from rebalance_core.strategies import parse_strategy
 
 if TYPE_CHECKING:
@@ -24,6 +26,12 @@ VALID_INTERVALS = f"valid: {SHORTEST_INTERVAL_MS} to {LONGEST_INTERVAL_MS} (ms)"
 
 
 _NUMBERS = {"BIGINT": range(-(2**63), 2**63), "INT": range(-(2**31), 2**31)}
+_PARSED: dict[str, tuple[str, Callable[[str], object]]] = {
+    "strategy": ("BAD_STRATEGY", parse_strategy),
+    "client_version": (BAD_ENTRY, parse_version),
+    "broker_version": (BAD_ENTRY, parse_version),
+}
+"""Code and parser of columns whose values have a grammar."""
 
 
 def parse_given_groups(
@@ -58,25 +66,29 @@ def _row(line: str, cluster: str) -> tuple[str, "ConsumerGroupsGiven"]:
     group = row.get("consumer_group")
     if not isinstance(group, str):
         raise Unreadable(BAD_ENTRY, "is not an object with the text consumer_group")
+    if not group.strip():
+        raise Unreadable(BAD_ENTRY, f"consumer_group is {group!r}; valid: the name of a group")
     if row.pop("cluster", cluster) != cluster:
         raise Unreadable(BAD_ENTRY, f"belongs to a cluster other than {cluster}")
-    types = {column.name: column.type for column in CONSUMER_GROUPS.columns}
+    declared = {column.name: column for column in CONSUMER_GROUPS.columns}
     columns = {name: value for name, value in row.items() if value is not None}
     for name, value in columns.items():
-        if name not in types:
-            raise Unreadable(BAD_ENTRY, f"unknown column {name}{did_you_mean(name, types)}")
-        if not _fits(value, types[name]):
-            raise Unreadable(BAD_ENTRY, f"{name} is {value!r}, which is not a {types[name]}")
+        if name not in declared:
+            raise Unreadable(BAD_ENTRY, f"unknown column {name}{did_you_mean(name, declared)}")
+        kind, allowed = declared[name].type, declared[name].allowed
+        if not _fits(value, kind):
+            raise Unreadable(BAD_ENTRY, f"{name} is {value!r}, which is not a {kind}")
+        if allowed and value not in allowed:
+            raise Unreadable(BAD_ENTRY, f"{name} is {value!r}; valid: {', '.join(allowed)}")
         if name in INTERVALS and not (isinstance(value, int) and is_interval(value)):
             raise Unreadable("BAD_INTERVAL", f"{name} is {value!r}; {VALID_INTERVALS}")
-    given = cast("ConsumerGroupsGiven", columns)
-    strategy = given.get("strategy")
-    if strategy is not None:
-        try:
-            parse_strategy(strategy)
-        except RebalanceError as error:
-            raise Unreadable("BAD_STRATEGY", str(error)) from None
-    return group, given
+        if name in _PARSED:
+            code, parse = _PARSED[name]
+            try:
+                parse(str(value))
+            except RebalanceError as error:
+                raise Unreadable(code, f"{name}: {error}") from None
+    return group, cast("ConsumerGroupsGiven", columns)
 
 
 def _fits(value: object, column_type: str) -> bool:

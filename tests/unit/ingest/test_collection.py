@@ -397,6 +397,39 @@ def test_a_given_value_that_its_column_cannot_hold_is_refused(folder: Path, valu
     assert [r["issues"][0]["code"] for r in done.tables["rejected"]] == ["BAD_ENTRY"]
 
 
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        ('"rebalance_mode": "SERVER"', "rebalance_mode is 'SERVER'; valid: CLIENT, BROKER, PROXY"),
+        ('"consumer_type": "NONE"', "consumer_type is 'NONE'; valid: PUSH, LITE_PULL, PULL"),
+        ('"message_model": ""', "message_model is ''; valid: CLUSTERING, BROADCASTING"),
+        (
+            '"consume_from_where": "NEVER"',
+            "consume_from_where is 'NEVER'; valid: CONSUME_FROM_LAST_OFFSET, "
+            "CONSUME_FROM_FIRST_OFFSET, CONSUME_FROM_TIMESTAMP, "
+            "CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST, CONSUME_FROM_MIN_OFFSET, "
+            "CONSUME_FROM_MAX_OFFSET",
+        ),
+        ('"consumer_group": ""', "consumer_group is ''; valid: the name of a group"),
+        (
+            '"broker_version": "3.2"',
+            "broker_version: RocketMQ 3.2 is not modelled; the oldest supported line is 4.9",
+        ),
+        (
+            '"client_version": "x"',
+            "client_version: 'x' is not a RocketMQ version; expected e.g. 4.9.7 or 5.3",
+        ),
+    ],
+)
+def test_a_given_value_that_is_not_allowed_is_refused_at_its_line(
+    folder: Path, value: str, why: str
+) -> None:
+    (folder / "consumer_groups.jsonl").write_text(f'\n{{"consumer_group": "g", {value}}}\n')
+    (refused,) = ingest_collection(folder).tables["rejected"]
+    assert refused["source"] == "consumer_groups.jsonl:2"
+    assert [(i["code"], i["message"]) for i in refused["issues"]] == [("BAD_ENTRY", why)]
+
+
 def test_a_client_of_a_version_that_is_not_modelled_still_counts(folder: Path) -> None:
     log = folder / "brokers" / "a" / "broker.log"
     log.write_text(JOIN.format("old").replace("version=479", "version=273") + JOIN.format("new"))
