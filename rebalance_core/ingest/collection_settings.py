@@ -72,12 +72,14 @@ class ContinuedLog:
         head: SHA-256 of its first unpacked bytes, from the earlier run.
         begins_at: the number of bytes that the earlier run read.
         size: its size in bytes on its machine.
+        ending: SHA-256 of the last of these bytes; empty if another version collected it.
     """
 
     log: str
     head: str
     begins_at: int
     size: int
+    ending: str = ""
 
 
 @dataclass(frozen=True)
@@ -222,7 +224,7 @@ def _is_continued_log(table: object) -> bool:
     types = ContinuedLog.__annotations__
     if (
         not isinstance(table, dict)
-        or table.keys() != types.keys()
+        or table.keys() | {"ending"} != types.keys()
         or any(type(value) is not types[name] for name, value in table.items())
     ):
         return False

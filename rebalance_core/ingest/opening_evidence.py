@@ -1,14 +1,17 @@
 """The opening state of an ingest: statements from an earlier run's files, read before its own.
 
 A log that is present again continues where the earlier run ended; it is the same log if it begins
-with the same bytes, regardless of its name after rotation. Stores and dumps from the earlier run
-remain evidence for their moments, and logs that are now missing remain evidence for their period.
+with the same bytes and has the same ones before that place, regardless of its name after rotation.
+Stores and dumps from the earlier run remain evidence for their moments, and logs that are now
+missing remain evidence for their period.
 """
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Collection as AnyCollection
 from dataclasses import asdict, dataclass, field, replace
@@ -50,7 +53,7 @@ KEPT_MS = 8 * DAY_MS
 """Older evidence is dropped from a state, so that the state does not grow forever."""
 HEAD_BYTES: Final = 4096
 """The number of bytes at the beginning of a log that identify it; a second line among them has a
-different time.
+different time. As many at the end of what was read identify that.
 """
 _CHUNK = 1 << 20
 _STORE_COUNTS = ("group_configs", "exported_group_configs")
@@ -95,6 +98,8 @@ class EarlierFile:
         head_bytes: The number of decompressed bytes of a log that `head` covers; 0 if it is not a
             log.
         head: Their SHA-256.
+        ending: The SHA-256 of as many last bytes that were read, as they are in the file; empty if
+            an earlier version wrote the state. The log is then read completely.
         lines: The number of lines in a log; None if it cannot be continued from its end, because it
             is compressed or wrapped, it is a proxy's, whose entries continue on the next lines, or
             its last line is cut off.
@@ -105,6 +110,7 @@ class EarlierFile:
     first_time: str = ""
     head_bytes: int = 0
     head: str = ""
+    ending: str = ""
     lines: int | None = None
     last_ms: int | None = None
 
@@ -243,8 +249,8 @@ def known_logs(opening: OpeningEvidence, run: str) -> str:
     """Return the list that lets the collector copy logs from where an earlier run ended.
 
     Each line has, separated by tabs, the folder of a log in a collection, its head, its size in
-    bytes, 1 if later lines can be read on their own, and 1 if it is compressed. Logs without a
-    complete head are left out.
+    bytes, 1 if later lines can be read on their own, 1 if it is compressed, and its ending. Logs
+    without a complete head or an ending are left out.
 
     Args:
         opening: the evidence of the run.
@@ -253,9 +259,11 @@ def known_logs(opening: OpeningEvidence, run: str) -> str:
     lines = [run]
     for log in opening.files:
         folders = log.file.name.split("/")[:2]
-        if log.head_bytes == HEAD_BYTES and "/" in log.file.name.removeprefix(f"{folders[0]}/"):
+        below = "/" in log.file.name.removeprefix(f"{folders[0]}/")
+        if log.head_bytes == HEAD_BYTES and log.ending and below:
             flags = f"{int(log.lines is not None)}\t{int(log.file.gzipped)}"
-            lines.append(f"{'/'.join(folders)}\t{log.head}\t{log.file.size}\t{flags}")
+            fields = ("/".join(folders), log.head, log.file.size, flags, log.ending)
+            lines.append("\t".join(map(str, fields)))
     return "\n".join(lines) + "\n"
 
 
@@ -335,7 +343,11 @@ def _with_tails(
         InputRefused: Their beginnings were read by another run.
     """
     parts = {part.log: part for part in collection.settings.continued}
-    logs = {(log.file.kind, log.file.place, log.head, log.file.size): log for log in opening.files}
+    # Of logs with the same head, the collector continues the first.
+    logs = {
+        (log.file.kind, log.file.place, log.head, log.file.size): log
+        for log in reversed(opening.files)
+    }
     begins, tails, files = dict(collection.begins), dict[str, EarlierFile](), []
     for file in collection.files:
         part = parts.get(file.name)
@@ -366,8 +378,8 @@ def _same_logs(
 ) -> dict[str, list[CollectedFile]]:
     """Return, by its earlier name, each log that is present again, with its copies, longest first.
 
-    Logs are the same if they share a head; if several do, the longest head counts. For ``tails``,
-    which have no head, the collector compared it.
+    Logs are the same if they share a head and `_goes_past`; if several do, the longest head counts.
+    For ``tails``, which have no head, the collector compared both.
     """
     by_host: dict[tuple[str, str], list[EarlierFile]] = {}
     for log in earlier:
@@ -381,8 +393,10 @@ def _same_logs(
             continue
         if not candidates:
             continue
-        head = head_of(file, collection.path_of(file), HEAD_BYTES)
+        place = collection.path_of(file)
+        head = head_of(file, place, HEAD_BYTES)
         candidates = [log for log in candidates if _digest(head[: log.head_bytes]) == log.head]
+        candidates = [log for log in candidates if _goes_past(log, file, place)]
         if candidates:
             log = max(candidates, key=lambda log: log.head_bytes)
             same.setdefault(log.file.name, []).append(file)
@@ -397,9 +411,47 @@ def _going_on(earlier: EarlierFile, new: CollectedFile) -> CollectedFile | None:
     """
     if new.left_out:
         return new
-    if earlier.lines is None or new.wrapping or new.gzipped:
+    if earlier.lines is None or not earlier.ending or new.wrapping or new.gzipped:
         return None
     return replace(new, begins_at=earlier.file.size, lines_before=earlier.lines)
+
+
+def _goes_past(earlier: EarlierFile, file: CollectedFile, place: FileToRead) -> bool:
+    """Return False if a log has other bytes than an earlier run read last, before the place where
+    that run ended: it was cut off and has filled up again.
+
+    A shorter log, a compressed one that was unpacked, and one whose ending is unknown have nothing
+    to compare.
+    """
+    old = earlier.file
+    if not earlier.ending or (file.size < old.size and not file.gzipped):
+        return True
+    if old.gzipped and not file.gzipped:
+        return True
+    return _ending(place, old.size, unpacked=file.gzipped and not old.gzipped) == earlier.ending
+
+
+def _ending(place: FileToRead, size: int, *, unpacked: bool = False) -> str:
+    """Return the SHA-256 of the last of the first ``size`` bytes of a log; that of nothing if it
+    cannot be read.
+
+    Raises:
+        OSError: The store failed.
+    """
+    begin = max(size - HEAD_BYTES, 0)
+    try:
+        with place.open(0 if unpacked else begin) as opened:
+            if not unpacked:
+                return _digest(opened.read(size - begin))
+            with gzip.open(opened) as lines:
+                lines.seek(begin)
+                return _digest(lines.read(size - begin))
+    except (EOFError, zlib.error):
+        return _digest(b"")
+    except OSError as error:
+        if is_of_store(error):
+            raise
+        return _digest(b"")
 
 
 def _is_old(earlier: EarlierFile, end_ms: int) -> bool:
@@ -476,6 +528,7 @@ def file_rows(
         left_out: Files that a later run ignores, too, because they belong to others.
     """
     before = {}
+    parts = {part.log: part for part in collection.settings.continued}
     if isinstance(collection, ContinuedCollection):
         names = {old: file.name for old, file in collection.kept.items()}
         before = {names[f.file.name]: f for f in collection.opening.files if f.file.name in names}
@@ -493,13 +546,15 @@ def file_rows(
             continue
         log = before.get(file.name) if file.earlier or file.left_out else None
         if log is not None and file.left_out:
-            log = replace(log, lines=_lines_of(file, collection.path_of(file)))
+            lines = _lines_of(file, collection.path_of(file))
+            log = replace(log, lines=lines, ending=parts[file.name].ending)
         elif log is None and file.is_log:
             place = collection.path_of(file)
             head = head_of(file, place, HEAD_BYTES)
             first_time = collection.begins.get(file.name, "")
             lines = _lines_of(file, place)
-            log = EarlierFile(file, first_time, len(head), _digest(head), lines)
+            ending = _ending(place, file.size)
+            log = EarlierFile(file, first_time, len(head), _digest(head), ending, lines)
         elif log is None:
             log = EarlierFile(file)
         written_ms = end_ms if file.written_ms is None and not file.is_log else file.written_ms

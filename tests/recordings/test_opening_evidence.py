@@ -1,5 +1,6 @@
 """An ingest that begins at the end of another gives the rows of one over both collections."""
 
+import gzip
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -18,6 +19,7 @@ from rebalance_core.ingest.opening_evidence import (
     OpeningEvidence,
     file_rows,
     kept_evidence,
+    known_logs,
     with_opening,
 )
 from rebalance_core.ingest.rows import by_name
@@ -116,6 +118,61 @@ def test_an_older_copy_of_a_log_adds_nothing(nights: TwoNights) -> None:
     }
     assert not {file.name for file in logs} & {n for n in cut if n in unused}
     assert any("FIRST has read further" in why for why in unused.values())
+
+
+@pytest.mark.parametrize("grew", [b"", b"2026-11-22 09:00:00 INFO T - one more\n"])
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+@pytest.mark.parametrize("before", ["", ".gz"])
+def test_a_log_that_filled_up_behind_the_same_head_is_another(
+    tmp_path: Path, before: str, suffix: str, grew: bytes
+) -> None:
+    nights = two_nights(collection_of("join-leave"), tmp_path, 0, rotates=False)
+    name = max(
+        (file for file in open_collection(nights.first).files if file.is_log),
+        key=lambda file: file.size,
+    ).name
+    first, second = nights.first / name, nights.second / name
+    read = first.read_bytes().rpartition(b"\n")[0] + b"\n"
+    head = opening_evidence.HEAD_BYTES
+    assert len(read) > 2 * head
+    other = read[:head] + read[head:].swapcase()
+    _replace(first, before, read)
+    _replace(second, suffix, read, grew)
+    collection, _ = continued(nights.second, nights.first)
+    log = next(f for f in collection.own_files if f.name == name + suffix)
+    assert (log.begins_at > 0) == (before == suffix == "")
+    assert not [f for f in collection.files if f.earlier and f.name.startswith(name)]
+    _replace(second, suffix, other, grew)
+    collection, _ = continued(nights.second, nights.first)
+    log = next(f for f in collection.own_files if f.name == name + suffix)
+    assert log.begins_at == 0
+    if before and not suffix:  # of an unpacked log, the head alone is known
+        return
+    earlier = [f for f in collection.files if f.earlier and f.name.startswith(name)]
+    assert collection.kept[name + before].name == earlier[0].name
+
+
+def _replace(log: Path, suffix: str, *parts: bytes) -> None:
+    log.unlink(missing_ok=True)
+    packed = [gzip.compress(part, mtime=0) if suffix else part for part in parts]
+    log.with_name(log.name + suffix).write_bytes(b"".join(packed))
+
+
+@pytest.mark.parametrize("recording", ["join-leave", "nightly"])
+def test_a_state_without_endings_is_continued_by_whole_logs(recording: str, tmp_path: Path) -> None:
+    nights = two_nights(collection_of(recording), tmp_path, 0, rotates=False)
+    collection = open_collection(nights.first)
+    state, evidence = kept(collection, read_collection(collection))
+    assert known_logs(state, "FIRST") != "FIRST\n"
+    state = replace(state, files=tuple(replace(file, ending="") for file in state.files))
+    assert known_logs(state, "FIRST") == "FIRST\n"
+    second = with_opening(open_collection(nights.second), state)
+    assert not any(file.begins_at for file in second.files)
+    read = read_collection(second, opening=second.rows(evidence.to_batches()))
+    whole = read_collection(open_collection(nights.both))
+    assert rows_of(by_name(read.tables), NAMING_FILES) == rows_of(
+        by_name(whole.tables), NAMING_FILES
+    )
 
 
 def test_the_same_collection_twice_gives_its_own_rows() -> None:

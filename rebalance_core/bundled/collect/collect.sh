@@ -268,7 +268,7 @@ toml_text() { # a TOML string of any bytes
 }
 
 write_settings() { # last: a folder without collection.toml is no collection
-  local place kind name zone at head begins size
+  local place kind name zone at head begins size ending
   {
     printf 'cluster = "%s"\nadmin_time_zone = "%s"\n' "$CLUSTER" "$ZONE"
     [ ! -e "$WORK/continued" ] || printf 'continues = %s\n' "$(toml_text "$(head -n 1 "$KNOWN")")"
@@ -282,8 +282,8 @@ write_settings() { # last: a folder without collection.toml is no collection
     for ((at = 0; at < ${#FAILED[@]}; at += 2)); do
       printf '\n[[failed]]\nwhat = %s\nwhy = %s\n' "$(toml_text "${FAILED[at]}")" "$(toml_text "${FAILED[at + 1]}")"
     done
-    [ ! -e "$WORK/continued" ] || while IFS=$'\t' read -r name head begins size; do
-      printf '\n[[continued]]\nlog = %s\nhead = "%s"\nbegins_at = %s\nsize = %s\n' "$(toml_text "$name")" "$head" "$begins" "$size"
+    [ ! -e "$WORK/continued" ] || while IFS=$'\t' read -r name head begins size ending; do
+      printf '\n[[continued]]\nlog = %s\nhead = "%s"\nbegins_at = %s\nsize = %s\nending = "%s"\n' "$(toml_text "$name")" "$head" "$begins" "$size" "$ending"
     done <"$WORK/continued"
   } >"$WORK/collection.toml" && cp "$WORK/collection.toml" "$OUTPUT/collection.toml.part" &&
     mv "$OUTPUT/collection.toml.part" "$OUTPUT/collection.toml" ||

@@ -15,19 +15,25 @@ STORE_FILES="-name topics.json -o -name subscriptionGroup.json -o -name consumer
   -o -name messageRequestMode.json -o -name messageRequestMode.json.bak \
   -o -name consumerOrderInfo.json -o -name consumerOrderInfo.json.bak"
 OFFSET_FILES="-name offsets.json"
-HEAD_BYTES=4096 # so many first bytes identify a log, as in opening_evidence.py
+HEAD_BYTES=4096 # so many first and last bytes identify what was read of a log, as in opening_evidence.py
 MOST_KNOWN=60000 # characters of a command; logs beyond are copied whole
 
-# Runs where the logs are; $1: "HEAD:SIZE:GOES_ON:PACKED …" of those that were read before, then files.
-# A file that is one of them goes to descriptor 4 from where it was read to, after its name, head, the
-# bytes read before, its size, the bytes that follow and its time, and before ok or changed; the names
-# of all others to standard output. A log that is renamed or cut off meanwhile stays open as what it was.
+# Runs where the logs are; $1: "HEAD:SIZE:GOES_ON:PACKED:ENDING …" of those that were read before, then
+# files. A file that is one of them goes to descriptor 4 from where it was read to, after its name, head,
+# the bytes read before, its size, its ending, the bytes that follow and its time, and before ok or
+# changed; the names of all others to standard output. A log that is renamed or cut off meanwhile stays
+# open as what it was.
 # shellcheck disable=SC2016 # it is expanded there; it may hold no single quote
 CONTINUE='
 known=$1
 shift
 digest() {
-  if [ "$packed" = 1 ]; then gzip -dc <"$open" 2>/dev/null; else cat <"$open"; fi | head -c '$HEAD_BYTES' | sha256sum
+  if [ "$1" = 1 ]; then gzip -dc <"$open" | tail -c +"$2"; else tail -c +"$2" <"$open"; fi 2>/dev/null |
+    head -c "$3" | sha256sum | head -c 64
+}
+ending() {
+  from=$(($2 > '$HEAD_BYTES' ? $2 - '$HEAD_BYTES' : 0))
+  digest "$1" $((from + 1)) $(($2 - from))
 }
 rest() {
   if [ "$packed" = 0 ]; then
@@ -42,31 +48,24 @@ go_on() {
   case $1 in *[[:cntrl:]]*) return 1 ;; *.gz) packed=1 ;; *) packed=0 ;; esac
   open=/proc/self/fd/3
   [ -e "$open" ] || open=$1
-  head=$(digest)
-  head=${head%% *}
+  head=$(digest "$packed" 1 '$HEAD_BYTES')
   case $known in *" $head:"*) ;; *) return 1 ;; esac
   was=${known#*" $head:"}
-  IFS=: read -r before goes_on was_packed <<END
+  IFS=: read -r before goes_on was_packed was_ending <<END
 ${was%% *}
 END
   size=$(stat -Lc %s "$open") && time=$(stat -Lc %Y "$open") || return 1
-  if [ "$packed" = "$was_packed" ] && [ "$size" = "$before" ]; then
-    length=0
-    [ "$packed" = 0 ] || length=$(rest | wc -c)
-  else
+  if [ "$packed" != "$was_packed" ] || [ "$size" != "$before" ]; then
     [ "$goes_on" = 1 ] && [ "$was_packed" = 0 ] || return 1
-    if [ "$packed" = 0 ]; then
-      length=$((size - before))
-    else
-      gzip -t <"$open" 2>/dev/null && [ "$(gzip -dc <"$open" | head -c "$before" | wc -c)" = "$before" ] || return 1
-      length=$(rest | wc -c)
-    fi
-    [ "$length" -ge 0 ] || return 1
+    [ "$packed" = 0 ] || gzip -t <"$open" 2>/dev/null || return 1
   fi
-  printf "%s\\0" "$1" "$head" "$before" "$size" "$length" "$time" >&4
+  [ "$(ending $((packed - was_packed)) "$before")" = "$was_ending" ] || return 1
+  ending=$(ending 0 "$size")
+  if [ "$packed" = 0 ]; then length=$((size - before)); else length=$(rest | wc -c); fi
+  [ "$length" -ge 0 ] || return 1
+  printf "%s\\0" "$1" "$head" "$before" "$size" "$ending" "$length" "$time" >&4
   [ "$length" = 0 ] || rest >&4
-  again=$(digest)
-  if [ "${again%% *}" = "$head" ] && [ "$(stat -Lc %s "$open")" -ge "$size" ]; then
+  if [ "$(digest "$packed" 1 '$HEAD_BYTES')$(ending 0 "$size")" = "$head$ending" ]; then
     printf "ok\\0" >&4
   else
     printf "changed\\0" >&4
@@ -149,16 +148,16 @@ known_logs() { # PLACE, a folder of the collection: LOGS_BEFORE, its logs that a
 }
 
 receive_rests() { # TARGET: what follows of logs that were read before, as CONTINUE writes it
-  local name head begins size length time state
+  local name head begins size ending length time state
   while IFS= read -r -d '' name && [[ $name != /* ]]; do
-    for state in head begins size length time; do
+    for state in head begins size ending length time; do
       IFS= read -r -d '' "${state?}" || return 3
     done
-    [[ $name != *[[:cntrl:]]* && $head =~ ^[0-9a-f]{64}$ && "$begins $size $length $time" =~ ^[1-9][0-9]*( [0-9]+){3}$ ]] || return 3
+    [[ $name != *[[:cntrl:]]* && "$head $ending" =~ ^[0-9a-f]{64}\ [0-9a-f]{64}$ && "$begins $size $length $time" =~ ^[1-9][0-9]*( [0-9]+){3}$ ]] || return 3
     head -c "$length" | COLLECT_TARGET=$1 TAR_FILENAME=$name TAR_SIZE=$length TAR_MTIME=$time bash "$HERE/receive.sh" || return 3
     IFS= read -r -d '' state || state=""
     if [ "$state" = ok ]; then
-      printf '%s\t%s\t%s\t%s\n' "${1#"$OUTPUT"/}/${name#./}" "$head" "$begins" "$size" >>"$WORK/continued" || return 3
+      printf '%s\t%s\t%s\t%s\t%s\n' "${1#"$OUTPUT"/}/${name#./}" "$head" "$begins" "$size" "$ending" >>"$WORK/continued" || return 3
     else
       mv "$1/$name" "$1/$name.part" && [ "$state" = changed ] || return 3
     fi

@@ -21,9 +21,16 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()[:4096]).hexdigest()
 
 
-def known(text: str = BEGIN, size: int | None = None, goes_on: int = 1, packed: int = 0) -> str:
-    size = len(text) if size is None else size
-    return f"brokers/b\t{digest(text)}\t{size}\t{goes_on}\t{packed}\n"
+def ending(data: str | bytes) -> str:
+    data = data.encode() if isinstance(data, str) else data
+    return hashlib.sha256(data[-4096:]).hexdigest()
+
+
+def known(text: str = BEGIN, goes_on: int = 1, packed: bytes = b"") -> str:
+    """The line of a log that an earlier run read, packed as it was then."""
+    read = packed or text.encode()
+    fields = (digest(text), len(read), goes_on, int(bool(packed)), ending(read))
+    return "\t".join(["brokers/b", *map(str, fields)]) + "\n"
 
 
 def copy(root: Path, *logs: str, **environment: str) -> Run:
@@ -58,12 +65,17 @@ def copied(run: Run) -> dict[str, str]:
     }
 
 
-def continued(run: Run) -> dict[str, tuple[str, int, int]]:
+def continued(run: Run) -> dict[str, tuple[str, int, int, str]]:
     settings = tomllib.loads((run.output / "collection.toml").read_text())
     logs = settings.get("continued", [])
     assert settings.get("continues", RUN if not logs else "") == RUN
     return {
-        log["log"].removeprefix("brokers/b/"): (log["head"], log["begins_at"], log["size"])
+        log["log"].removeprefix("brokers/b/"): (
+            log["head"],
+            log["begins_at"],
+            log["size"],
+            log["ending"],
+        )
         for log in logs
     }
 
@@ -76,8 +88,8 @@ def test_what_grew_is_copied_and_what_did_not_is_empty(tmp_path: Path) -> None:
     assert run.code == 0, run.stderr
     assert copied(run) == {"broker.log": MORE, "lock.log": "", "filter.log": MORE}
     assert continued(run) == {
-        "broker.log": (digest(BEGIN), len(BEGIN), len(BEGIN + MORE)),
-        "lock.log": (digest(NEW), len(NEW), len(NEW)),
+        "broker.log": (digest(BEGIN), len(BEGIN), len(BEGIN + MORE), ending(BEGIN + MORE)),
+        "lock.log": (digest(NEW), len(NEW), len(NEW), ending(NEW)),
     }
     assert "2 logs from where" in run.stderr
 
@@ -88,7 +100,8 @@ def test_a_log_that_was_rotated_is_known_by_its_beginning(tmp_path: Path, name: 
     write(tmp_path, "broker.log", NEW)
     run = copy(tmp_path, known())
     assert copied(run) == {name: MORE, "broker.log": NEW}
-    assert continued(run) == {name: (digest(BEGIN), len(BEGIN), rotated.stat().st_size)}
+    read = rotated.read_bytes()
+    assert continued(run) == {name: (digest(BEGIN), len(BEGIN), len(read), ending(read))}
 
 
 def test_a_log_whose_content_was_moved_is_new(tmp_path: Path) -> None:
@@ -111,11 +124,42 @@ def test_a_log_that_was_cut_off_is_copied_whole(tmp_path: Path) -> None:
 
 
 def test_a_packed_log_is_copied_once(tmp_path: Path) -> None:
-    size = write(tmp_path, "otherdays/broker.2.log.gz", BEGIN).stat().st_size
+    packed = write(tmp_path, "otherdays/broker.2.log.gz", BEGIN).read_bytes()
     write(tmp_path, "otherdays/broker.3.log.gz", NEW)
-    run = copy(tmp_path, known(size=size, goes_on=0, packed=1), known(NEW, 9, 0, 1))
+    run = copy(tmp_path, known(BEGIN, 0, packed), known(NEW, 0, b"other"))
     assert copied(run) == {"otherdays/broker.2.log.gz": "", "otherdays/broker.3.log.gz": NEW}
-    assert continued(run) == {"otherdays/broker.2.log.gz": (digest(BEGIN), size, size)}
+    size = len(packed)
+    assert continued(run) == {
+        "otherdays/broker.2.log.gz": (digest(BEGIN), size, size, ending(packed))
+    }
+
+
+@pytest.mark.parametrize("name", ["broker.log", "otherdays/broker.1.log.gz"])
+@pytest.mark.parametrize("grew", ["", MORE])
+def test_a_log_that_filled_up_behind_the_same_head_is_copied_whole(
+    tmp_path: Path, name: str, grew: str
+) -> None:
+    """A log of the same size, or longer, whose first bytes are those that the run read."""
+    other = BEGIN[:4096] + BEGIN[4096:].replace("2026-11-20", "2026-11-22") + grew
+    write(tmp_path, name, other)
+    packed = write(tmp_path, "before/broker.log.gz", BEGIN).read_bytes()
+    (tmp_path / "logs/before/broker.log.gz").unlink()
+    for before in (known(), known(BEGIN, 0, packed)):
+        run = copy(tmp_path, before)
+        assert copied(run) == {name: other}
+        assert continued(run) == {}
+
+
+def test_a_packed_log_of_the_same_size_is_told_by_its_last_bytes(tmp_path: Path) -> None:
+    packed = write(tmp_path, "otherdays/broker.1.log.gz", BEGIN).read_bytes()
+    run = copy(tmp_path, known(BEGIN, 0, packed[:-1] + b"?"))
+    assert copied(run) == {"otherdays/broker.1.log.gz": BEGIN}
+
+
+def test_a_list_without_endings_gives_whole_logs(tmp_path: Path) -> None:
+    write(tmp_path, "broker.log", BEGIN + MORE)
+    run = copy(tmp_path, known().rpartition("\t")[0] + "\n")
+    assert (run.code, copied(run)) == (0, {"broker.log": BEGIN + MORE}), run.stderr
 
 
 def test_what_cannot_be_read_from_its_middle_is_copied_whole(tmp_path: Path) -> None:
@@ -127,7 +171,7 @@ def test_what_cannot_be_read_from_its_middle_is_copied_whole(tmp_path: Path) -> 
     logs = [
         known(goes_on=0),
         known(NEW, goes_on=0),
-        known(MORE + BEGIN, 9, 0, 1),
+        known(MORE + BEGIN, 0, b"x"),
         known(MORE + NEW),
     ]
     run = copy(tmp_path, *logs)
@@ -183,8 +227,8 @@ def test_a_log_that_is_replaced_while_it_is_copied(tmp_path: Path, change: str) 
     """Cut off, it is no evidence; renamed, it is the log that it was."""
     write(tmp_path, "broker.log", BEGIN + MORE)
     write(tmp_path, "new", NEW)
-    tail = f'{{ {change}; }} >&2\nexec {shutil.which("tail")} "$@"\n'
-    executable(tmp_path / "bin/tail", tail)
+    of_rest = f'if [ "$2" = +{len(BEGIN) + 1} ]; then {change}; fi >&2\n'
+    executable(tmp_path / "bin/tail", f'{of_rest}exec {shutil.which("tail")} "$@"\n')
     ssh = executable(tmp_path / "ssh", f'PATH={tmp_path}/bin:$PATH exec sh -c "$2"\n')
     run = copy(tmp_path, known(), COLLECT_SSH=str(ssh))
     if change.startswith("mv"):
@@ -212,13 +256,14 @@ def test_a_stream_that_is_cut_leaves_whole_files(tmp_path: Path, length: int) ->
 @pytest.mark.parametrize(
     "fields",
     [
-        ("../../escaped", "0" * 64, "1", "4", "4", "0"),
-        ("./a\tb", "0" * 64, "1", "4", "4", "0"),
-        ("./x", '"] #', "1", "4", "4", "0"),
-        ("./x", "0" * 64, "1;", "4", "4", "0"),
-        ("./x", "0" * 64, "0", "4", "4", "0"),
-        ("./x", "0" * 64, "1", "4", "-4", "0"),
-        ("./x", "0" * 64, "1", "4", "4", "a[$(touch escaped)]"),
+        ("../../escaped", "0" * 64, "1", "4", "0" * 64, "4", "0"),
+        ("./a\tb", "0" * 64, "1", "4", "0" * 64, "4", "0"),
+        ("./x", '"] #', "1", "4", "0" * 64, "4", "0"),
+        ("./x", "0" * 64, "1", "4", '"] #', "4", "0"),
+        ("./x", "0" * 64, "1;", "4", "0" * 64, "4", "0"),
+        ("./x", "0" * 64, "0", "4", "0" * 64, "4", "0"),
+        ("./x", "0" * 64, "1", "4", "0" * 64, "-4", "0"),
+        ("./x", "0" * 64, "1", "4", "0" * 64, "4", "a[$(touch escaped)]"),
         ("./x", "0" * 64, "1"),
     ],
 )
