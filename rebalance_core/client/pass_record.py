@@ -47,7 +47,7 @@ class Step(NamedTuple):
     what: str
     topic: str | None
     queue: MessageQueue | None
-    values: Mapping[str, Any]
+    values: Mapping[str, object]
 
 
 @dataclass(slots=True)

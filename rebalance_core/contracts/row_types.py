@@ -47,6 +47,8 @@ MADE_LATER = {
     "observed_facts": ("cluster",),
     "latencies": ("cluster",),
     "queue_moves": ("cluster",),
+    "group_metrics": ("cluster", "consumer_group"),
+    "pop_metrics": ("cluster", "consumer_group"),
     "coverage": ("cluster",),
     "findings": ("cluster", "fingerprint", "caused_by"),
     "group_verdicts": ("cluster",),

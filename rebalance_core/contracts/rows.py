@@ -378,11 +378,9 @@ class ConsumerLoadRow(TypedDict):
     shared_queues: int
 
 
-class GroupMetricsRow(TypedDict):
-    """A row of `group_metrics`."""
+class GroupMetricsBegun(TypedDict):
+    """What is known of a row of `group_metrics`."""
 
-    cluster: str
-    consumer_group: str
     epoch: int
     topic: str | None
     queues: int
@@ -396,6 +394,13 @@ class GroupMetricsRow(TypedDict):
     min_queues: int
     peak_ratio: float | None
     idle_members: int
+
+
+class GroupMetricsRow(GroupMetricsBegun):
+    """A row of `group_metrics`."""
+
+    cluster: str
+    consumer_group: str
 
 
 class PopReachRow(TypedDict):
@@ -413,11 +418,9 @@ class PopReachRow(TypedDict):
     to_ms: int | None
 
 
-class PopMetricsRow(TypedDict):
-    """A row of `pop_metrics`."""
+class PopMetricsBegun(TypedDict):
+    """What is known of a row of `pop_metrics`."""
 
-    cluster: str
-    consumer_group: str
     epoch: int
     topic: str
     clients: int
@@ -429,6 +432,13 @@ class PopMetricsRow(TypedDict):
     unreached: int
     share_queue_num: int | None
     ordered: bool | None
+
+
+class PopMetricsRow(PopMetricsBegun):
+    """A row of `pop_metrics`."""
+
+    cluster: str
+    consumer_group: str
 
 
 class QueueStatesRow(TypedDict):

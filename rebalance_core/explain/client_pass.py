@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from rebalance_core.client.broker_answers import QueueAnswers
 from rebalance_core.client.one_pass import RebalancePass, pass_lines, rebalance_pass
@@ -241,9 +241,10 @@ def _as_known(
     elif step.what == "added" and step.queue is not None:
         values["offset"] = None if start is None else start["start_offset"]
     elif step.what == "pull":
+        requests = cast("Sequence[tuple[MessageQueue, int]]", values["requests"])
         values["requests"] = [
             (queue, starts[queue]["start_offset"] if queue in starts else UNKNOWN)
-            for queue, _ in values["requests"]
+            for queue, _ in requests
         ]
     elif step.what == "push" and load is not None:
         own = {n: v for n, v in load.items() if n.startswith("pull_threshold")}

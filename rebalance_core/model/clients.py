@@ -10,7 +10,6 @@ records the clients that were run.
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
-from typing import Any
 
 from rebalance_core.model.client_profile import (
     ANOTHER,
@@ -164,10 +163,11 @@ def member_profile(language: str | None, version: str, rebalance_mode: str) -> C
     return JAVA_PROFILE if rebalance_mode == PROXY_REBALANCE else profile_of(language, version)
 
 
-def profile_of_row(member: Mapping[str, Any]) -> ClientProfile:
+def profile_of_row(member: Mapping[str, object]) -> ClientProfile:
     """Return the profile of a row of memberships."""
-    mode = member["rebalance_mode"] or BROKER_REBALANCE
-    return member_profile(member["language"], str(member["version"]), mode)
+    mode, language = member["rebalance_mode"] or BROKER_REBALANCE, member["language"]
+    known = None if language is None else str(language)
+    return member_profile(known, str(member["version"]), str(mode))
 
 
 def client_intervals(settings: GroupSettings, join: Event) -> Intervals:

@@ -86,7 +86,7 @@ def allocated_epochs(base: Replay, strategy: PlanningStrategy) -> list[Epoch]:
 
 def step_row(epoch: Epoch) -> Row:
     """Return a step's figures as in ``plan_steps``, without the variant's columns."""
-    figures = figures_of_epoch(epoch)[-1]
+    figures: Row = {**figures_of_epoch(epoch)[-1]}
     holders = Counter(chain.from_iterable(epoch.holdings.values()))
     readable = chain.from_iterable(epoch.readable.values())
     shared = _of_shared_topics(epoch)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 
+from rebalance_core.contracts.rows import GroupMetricsBegun
 from rebalance_core.model.clients import member_profile
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.group_settings import (
@@ -159,12 +160,13 @@ def movement_of_epoch(epoch: Epoch) -> StepMovement:
     figures: list[Movement] = []
     for row in rows:
         topics = epoch.readable if row["topic"] is None else (row["topic"],)
-        named = {name: row[name] for name in Movement.__slots__ if name in row}
+        values: dict[str, Any] = {**row}
+        named = {name: values[name] for name in Movement.__slots__ if name in values}
         figures.append(Movement(**named, caveat=_caveat(epoch, topics, owners)))
     return StepMovement(figures[-1], MappingProxyType({str(m.topic): m for m in figures[:-1]}))
 
 
-def figures_of_epoch(epoch: Epoch) -> list[dict[str, Any]]:
+def figures_of_epoch(epoch: Epoch) -> list[GroupMetricsBegun]:
     """Return an epoch's rows of `group_metrics` without keys: one per topic, then one for the
     group.
     """

@@ -33,7 +33,6 @@ from rebalance_core.process.group_snapshots import by_group, group_tables, names
 from rebalance_core.process.observed_tables import READ_TABLES
 from rebalance_core.process.topic_states import topic_states
 from rebalance_core.replay.group_replay import GroupLedger
-from rebalance_core.replay.metrics import Row
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import FindingsBegun, SnapshotRows
@@ -180,7 +179,7 @@ def _snapshots(
         )
 
 
-def _lives(tables: Mapping[str, pa.Table]) -> dict[str, dict[str, list[Row]]]:
+def _lives(tables: Mapping[str, pa.Table]) -> dict[str, SnapshotRows]:
     """Return the rows of `_LIFE` by group, for groups with members."""
     if not len(tables["cluster_events"]):
         return {}
@@ -188,5 +187,5 @@ def _lives(tables: Mapping[str, pa.Table]) -> dict[str, dict[str, list[Row]]]:
     lives = {}
     for place, (_, group) in enumerate(names_of(fanned, 0, len(fanned))):
         ledger = GroupLedger(history_of(fanned.tables_of(place, place + 1)), strategy_for)
-        lives[group] = {name: ledger.rows(name) for name in _LIFE}
+        lives[group] = cast("SnapshotRows", {name: list(ledger.rows(name)) for name in _LIFE})
     return lives

@@ -1,9 +1,9 @@
 """All ledger rows of a group: the oracle with which the kernels are compared."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rebalance_core.contracts import LEDGER_TABLES
 from rebalance_core.contracts.ledger import UNKNOWN_MEMBER
@@ -13,7 +13,7 @@ from rebalance_core.replay.changes import ADD, OwnerChange, changes_of, holders_
 from rebalance_core.replay.history import Epoch, GroupHistory, Replay, replay_history
 from rebalance_core.replay.kept_locks import KeptLocks
 from rebalance_core.replay.masters import MasterOutages
-from rebalance_core.replay.metrics import Row, metric_rows
+from rebalance_core.replay.metrics import metric_rows
 from rebalance_core.replay.pop_starts import PopStarts
 from rebalance_core.replay.pop_tables import pop_metric_rows
 from rebalance_core.replay.pull_starts import PullStarts
@@ -23,6 +23,8 @@ from rebalance_core.strategies import AllocationStrategy
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import RejectedRow
 
+Row: TypeAlias = Mapping[str, object]
+
 
 def replay_group(
     history: GroupHistory,
@@ -30,7 +32,7 @@ def replay_group(
     *,
     include_retry_topics: bool = True,
     strategy_override: str | None = None,
-) -> dict[str, list[Row]]:
+) -> dict[str, list[dict[str, Any]]]:
     """Replay a group into rows of every ledger table (and ``rejected``), by table name.
 
     Arguments and errors are those of `GroupLedger`.
@@ -41,7 +43,7 @@ def replay_group(
         include_retry_topics=include_retry_topics,
         strategy_override=strategy_override,
     )
-    return {table: ledger.rows(table) for table in LEDGER_TABLES}
+    return {table: [{**row} for row in ledger.rows(table)] for table in LEDGER_TABLES}
 
 
 class GroupLedger:
@@ -73,14 +75,14 @@ class GroupLedger:
             strategy_override=strategy_override,
         )
 
-    def rows(self, table: str) -> list[Row]:
+    def rows(self, table: str) -> Sequence[Row]:
         """Return all rows of a ledger table."""
         if table == "rejected":
             return [{**rejected_row(event)} for event in self._replay.unknown_members]
-        make: Callable[[], list[Row]] = getattr(self, f"_{table}")
+        make: Callable[[], Sequence[Row]] = getattr(self, f"_{table}")
         history = self._history
         identity = {"cluster": history.cluster, "consumer_group": history.consumer_group}
-        return [identity | row for row in make()]
+        return [{**identity, **row} for row in make()]
 
     @cached_property
     def _changes(self) -> list[tuple[Epoch, list[OwnerChange]]]:
@@ -91,7 +93,7 @@ class GroupLedger:
         locks = KeptLocks()
         return [(epoch, locks.waited(epoch, of_epoch)) for epoch, of_epoch in changes]
 
-    def _epochs(self) -> list[Row]:
+    def _epochs(self) -> Sequence[Row]:
         masters = MasterOutages(self._history.events)
         return [
             _epoch_row(self._replay, epoch, changes)
@@ -103,40 +105,40 @@ class GroupLedger:
             for epoch, changes in self._changes
         ]
 
-    def _ownership(self) -> list[Row]:
+    def _ownership(self) -> Sequence[Row]:
         return intervals.ownership_rows(self._replay)
 
-    def _diffs(self) -> list[Row]:
+    def _diffs(self) -> Sequence[Row]:
         return [_diff_row(epoch, change) for epoch, changes in self._changes for change in changes]
 
-    def _pull_starts(self) -> list[Row]:
+    def _pull_starts(self) -> Sequence[Row]:
         starts = PullStarts(self._history, self._changes)
         return [row for epoch, changes in self._changes for row in starts.rows(epoch, changes)]
 
-    def _memberships(self) -> list[Row]:
+    def _memberships(self) -> Sequence[Row]:
         return intervals.membership_rows(self._replay)
 
-    def _consumer_load(self) -> list[Row]:
+    def _consumer_load(self) -> Sequence[Row]:
         return intervals.load_rows(self._replay)
 
-    def _group_metrics(self) -> list[Row]:
+    def _group_metrics(self) -> Sequence[Row]:
         return [row for epoch, changes in self._changes for row in metric_rows(epoch, changes)]
 
-    def _pop_reach(self) -> list[Row]:
+    def _pop_reach(self) -> Sequence[Row]:
         return intervals.pop_reach_rows(self._replay)
 
-    def _pop_starts(self) -> list[Row]:
+    def _pop_starts(self) -> Sequence[Row]:
         starts = PopStarts(self._history)
         return [row for epoch in self._replay.epochs for row in starts.rows(epoch)]
 
-    def _pop_metrics(self) -> list[Row]:
+    def _pop_metrics(self) -> Sequence[Row]:
         return [row for epoch in self._replay.epochs for row in pop_metric_rows(epoch)]
 
-    def _queue_states(self) -> list[Row]:
+    def _queue_states(self) -> Sequence[Row]:
         return intervals.queue_state_rows(self._replay)
 
 
-def _epoch_row(replay: Replay, epoch: Epoch, changes: list[OwnerChange]) -> Row:
+def _epoch_row(replay: Replay, epoch: Epoch, changes: list[OwnerChange]) -> dict[str, object]:
     holders = holders_by_queue(epoch.holdings)
     readable = [queue for queues in epoch.readable.values() for queue in queues]
     added = sum(change.action == ADD for change in changes)

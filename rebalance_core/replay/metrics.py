@@ -1,6 +1,8 @@
 """Movement and balance per epoch, for each topic and for the whole group, without retry topics."""
 
-from typing import Any, TypeAlias
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from rebalance_core.contracts.ledger import GROUP_METRICS
 from rebalance_core.model.group_settings import BROADCASTING
@@ -11,12 +13,14 @@ from rebalance_core.replay.history import Epoch
 from rebalance_core.replay.pop_reach import client_reaches
 from rebalance_core.replay.settle import Holdings
 
-Row = dict[str, Any]
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import GroupMetricsBegun
+
 Held: TypeAlias = dict[str, set[MessageQueue]]
 """The queues by client id."""
 
 
-def metric_rows(epoch: Epoch, changes: list[OwnerChange]) -> list[Row]:
+def metric_rows(epoch: Epoch, changes: list[OwnerChange]) -> list[GroupMetricsBegun]:
     """Return one row per topic of the group and, with topic None, one row for the whole group."""
     topics = [topic for topic in epoch.readable if not is_retry_topic(topic)]
     before, after = _held(epoch.before), _held(epoch.holdings)
@@ -46,10 +50,10 @@ def metric_rows(epoch: Epoch, changes: list[OwnerChange]) -> list[Row]:
             | {"stickiness": _stickiness(was, now) if comparable else None}
             | _loads(epoch, scope, now, unknown, sharing if topic is None else frozenset())
         )
-    return [GROUP_METRICS.with_derived(row) for row in rows]
+    return [cast("GroupMetricsBegun", GROUP_METRICS.with_derived(row)) for row in rows]
 
 
-def _moves(added: list[OwnerChange], minimum: int | None) -> Row:
+def _moves(added: list[OwnerChange], minimum: int | None) -> dict[str, object]:
     return {
         "moved": len({change.queue for change in added}),
         "voluntary_moves": len({c.queue for c in added if c.kind == VOLUNTARY}),
@@ -68,7 +72,7 @@ def _of_unknown_share(epoch: Epoch) -> set[str]:
 
 def _loads(
     epoch: Epoch, topics: list[str], held: list[Held], unknown: set[str], sharing: frozenset[str]
-) -> Row:
+) -> dict[str, object]:
     """Return the columns about queues per client; ``sharing`` clients are busy with shared queues.
 
     For clients in ``unknown``, it is not known whether they are idle or have the fewest queues.

@@ -1,21 +1,24 @@
 """The assignment of clients to the queues of a shared topic, per epoch."""
 
+from __future__ import annotations
+
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rebalance_core.replay.history import Epoch
 from rebalance_core.replay.pop_reach import client_reaches
 
-Row = dict[str, Any]
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import PopMetricsBegun
 
 
-def pop_metric_rows(epoch: Epoch) -> list[Row]:
+def pop_metric_rows(epoch: Epoch) -> list[PopMetricsBegun]:
     """Return one row per shared topic; an entry for a whole broker counts as its readable
     queues.
     """
     reaches = client_reaches(epoch)
     clients = Counter(queue for reach in reaches.values() for queue in reach.queues)
-    rows = []
+    rows: list[PopMetricsBegun] = []
     for topic, shared in epoch.shared.items():
         subscribers = {m.client_id for m in epoch.members.values() if m.subscribes(topic)}
         queues = [

@@ -1,8 +1,8 @@
 """A strategy's assignment of a queue to a client, with its numbers: the output of `explain`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rebalance_core.model.queue import MessageQueue
 
@@ -47,6 +47,6 @@ class Formula:
 
     strategy: str
     lines: tuple[str, ...]
-    values: dict[str, Any] = field(default_factory=dict)
+    values: Mapping[str, object] = field(default_factory=dict)
     entry: int | None = None
     owner: str | None = None

@@ -175,7 +175,7 @@ def pop_formula(
         f"cidAll {len(client_ids)} <= mqAll {len(queues)}: its own share and those of the next "
         f"{share} of cidAll"
     )
-    values = formula.values | {"shareQueueNum": share, "clientIndex": index, "steps": steps}
+    values = {**formula.values, "shareQueueNum": share, "clientIndex": index, "steps": steps}
     lines = (head, f"this queue is in {place}{after}", *formula.lines)
     return replace(formula, strategy=name, lines=lines, values=values)
 

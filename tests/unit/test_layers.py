@@ -146,12 +146,7 @@ def known(module: str, modules: Mapping[str, Path]) -> Iterator[str]:
 
 UNTYPED = re.compile(r"(?:Mapping|dict)\[str, Any\]")
 OF_ANY_KIND = {
-    "client.pass_record.Step.values",  # what its sentence has
-    "strategies.formula.Formula.values",
     "engine.table_writer.Written.facts",  # of any job
-    "model.clients.profile_of_row",  # rows of the ledger and of snapshots
-    "replay.metrics.metric_rows",
-    "replay.pop_tables.pop_metric_rows",
     # figures of a plan, with its number, before the columns of its table
     "planning.rollout.choice.Searched.rows",
     "planning.rollout.choice.Searched.of_groups",

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Any
 
 from rebalance_core.model import times
 from rebalance_core.model.group_settings import PROXY_REBALANCE
@@ -172,10 +173,7 @@ def allocation_of(
         shared=tuple(queue for queue in owners if holders[queue] > 1),
         frozen_topics=epoch.frozen_topics,
         figures=movement_of_epoch(epoch),
-        pop={
-            row["topic"]: PopFigures(**{name: row[name] for name in PopFigures.__slots__})
-            for row in pop_metric_rows(epoch)
-        },
+        pop={row["topic"]: _pop_figures(row) for row in pop_metric_rows(epoch)},
         reach={client_id: len(of.queues) for client_id, of in client_reaches(epoch).items()},
         unused_modes=_unused_modes(group, epoch),
         redelivery=redelivery_after_death(group.rebalance_mode, invisible_time_s)
@@ -188,6 +186,10 @@ def allocation_of(
             if not member.share_known or member.key in epoch.doubtful
         ),
     )
+
+
+def _pop_figures(row: Mapping[str, Any]) -> PopFigures:
+    return PopFigures(**{name: row[name] for name in PopFigures.__slots__})
 
 
 def _unused_modes(group: PlannedGroup, epoch: Epoch) -> tuple[str, ...]:

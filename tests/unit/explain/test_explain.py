@@ -82,7 +82,7 @@ def test_consistent_hash_names_the_next_node() -> None:
     found = explain(*given, strategy="CONSISTENT_HASH(virtual_nodes=3)")
     owner = found.holders[0]
     assert owner.reason.formula is not None
-    values = owner.reason.formula.values
+    values: dict[str, Any] = {**owner.reason.formula.values}
     assert values["nodes"] == 9
     assert values["node"].startswith(f"{owner.client_id}-")
     assert values["wraps"] or values["queuePoint"] <= values["nodePoint"]
