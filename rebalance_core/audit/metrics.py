@@ -14,7 +14,10 @@ Labels = Mapping[str, str]
 
 
 def render_metrics(
-    clusters: Sequence[AuditOutcome], finished_ms: int, stalled: Mapping[tuple[str, str], int]
+    clusters: Sequence[AuditOutcome],
+    finished_ms: int,
+    stalled: Mapping[tuple[str, str], int],
+    orphan_ms: Mapping[tuple[str, str], int],
 ) -> str:
     """Return the file's text, which ends with a newline; its lines are in a fixed order.
 
@@ -22,11 +25,12 @@ def render_metrics(
         clusters: the result of each cluster; every sample is labelled with a cluster's name.
         finished_ms: when the audit ended.
         stalled: the number of stalled queues by (cluster, group).
+        orphan_ms: queues x ms of the night without an owner, by (cluster, group).
     """
     lines: list[str] = []
 
     def metric(
-        name: str, text: str, samples: Callable[[AuditOutcome], Iterable[tuple[Labels, int]]]
+        name: str, text: str, samples: Callable[[AuditOutcome], Iterable[tuple[Labels, float]]]
     ) -> None:
         lines.append(f"# HELP rebalance_audit_{name} {text}")
         lines.append(f"# TYPE rebalance_audit_{name} gauge")
@@ -65,14 +69,12 @@ def render_metrics(
     metric(
         "stalled_queues",
         "Queues whose commit does not advance while messages arrive, for the groups with the most.",
-        lambda cluster: (
-            ({"group": name}, n)
-            for name, n in with_most(
-                (n, group)
-                for (of_cluster, group), n in stalled.items()
-                if of_cluster == cluster.cluster and not is_system_group(group)
-            ).items()
-        ),
+        lambda cluster: _of_groups(cluster, stalled),
+    )
+    metric(
+        "orphan_queue_seconds",
+        "Queues x seconds of the night without an owner, for the groups with the most.",
+        lambda cluster: ((labels, n / 1000) for labels, n in _of_groups(cluster, orphan_ms)),
     )
     metric(
         "verdict",
@@ -88,6 +90,18 @@ def render_metrics(
     )
     metric("finished_seconds", "When the audit ended.", lambda cluster: [({}, finished_ms // 1000)])
     return "\n".join(lines) + "\n"
+
+
+def _of_groups(
+    outcome: AuditOutcome, counts: Mapping[tuple[str, str], int]
+) -> Iterator[tuple[Labels, int]]:
+    """Yield the sample of each group with the most, without RocketMQ's own groups."""
+    worst = with_most(
+        (n, group)
+        for (cluster, group), n in counts.items()
+        if cluster == outcome.cluster and not is_system_group(group)
+    )
+    yield from (({"group": name}, n) for name, n in worst.items())
 
 
 def _findings(outcome: AuditOutcome) -> Iterator[tuple[Labels, int]]:

@@ -421,7 +421,9 @@ def _write(
         (folder / GONE).write_text(gone)
     failing = failing_findings(result.findings, options.fail_on, changes, options.fail_on_new)
     exit_code = ExitCode.DIFFERENCES if failing else ExitCode.OK
-    metrics = render_metrics(outcome.clusters, request.now_ms, audited.stalled_queues())
+    metrics = render_metrics(
+        outcome.clusters, request.now_ms, audited.stalled_queues(), audited.orphan_ms()
+    )
     (folder / METRICS).write_text(metrics)
     (folder / PRIVATE).delete()
     _write_accepted(request, audited)

@@ -70,6 +70,11 @@ class NightSpan:
     after_ms: int = _BEFORE_ALL_MS
     end_ms: int = _AFTER_ALL_MS
 
+    @classmethod
+    def of(cls, start_ms: int, night_ms: int, end_ms: int) -> NightSpan:
+        """Return the night of an audit; all that its files show if it has no earlier night."""
+        return cls(night_ms if night_ms > start_ms else _BEFORE_ALL_MS, end_ms)
+
     def has(self, times: pa.ChunkedArray) -> pa.ChunkedArray:
         """Return whether each time lies in the night."""
         return pc.and_(pc.greater(times, self.after_ms), pc.less_equal(times, self.end_ms))
@@ -89,8 +94,7 @@ class NightSpan:
 def _span(audit: AuditRecord, before_ms: int | None) -> NightSpan:
     """Return the night of a run, which begins no earlier than the previous night ends."""
     begins = [audit.get("night_ms", audit["start_ms"]), before_ms or _BEFORE_ALL_MS]
-    begin_ms = max(begins)
-    return NightSpan(begin_ms if begin_ms > audit["start_ms"] else _BEFORE_ALL_MS, audit["end_ms"])
+    return NightSpan.of(audit["start_ms"], max(begins), audit["end_ms"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,10 +240,7 @@ def _of_epochs(epochs: pa.Table, night: NightSpan) -> pa.Table:
     """
     rows = epochs.filter(night.touches(epochs["from_ms"], epochs["to_ms"]))
     rows = rows.sort_by([(name, "ascending") for name in (*_GROUP, "epoch")])
-    lasts = night.lasts(rows["from_ms"], rows["to_ms"])
-    lasts = pc.if_else(pc.equal(rows["status"], EMPTY), 0, lasts)
-    for name in ("orphaned", "shared"):
-        rows = rows.append_column(f"{name}_ms", pc.multiply(rows[name].cast(pa.int64()), lasts))
+    rows = _with_queue_ms(rows, night, "orphaned", "shared")
     ended = pc.fill_null(night.has(rows["to_ms"]), False)
     passing = pc.and_(rows["transient"], ended)
     rows = rows.append_column("passing", passing.cast(pa.int32()))
@@ -254,6 +255,30 @@ def _of_epochs(epochs: pa.Table, night: NightSpan) -> pa.Table:
         ("orphaned_ms", "sum", "orphan_ms"),
         ("shared_ms", "sum", "shared_ms"),
     )
+
+
+def _with_queue_ms(epochs: pa.Table, night: NightSpan, *names: str) -> pa.Table:
+    """Return the epochs with queues x ms in the night by state of queues, as ``NAME_ms``."""
+    lasts = night.lasts(epochs["from_ms"], epochs["to_ms"])
+    lasts = pc.if_else(pc.equal(epochs["status"], EMPTY), 0, lasts)
+    for name in names:
+        times = pc.multiply(epochs[name].cast(pa.int64()), lasts)
+        epochs = epochs.append_column(f"{name}_ms", times)
+    return epochs
+
+
+def orphan_ms(read: ReadColumns, nights: Mapping[str, NightSpan]) -> dict[tuple[str, str], int]:
+    """Return, by group, queues x ms without an owner in the night of its cluster, without groups
+    that had none.
+    """
+    epochs = read("epochs", [*_GROUP, "from_ms", "to_ms", "status", "orphaned"])
+    made: dict[tuple[str, str], int] = {}
+    for cluster, night in nights.items():
+        rows = epochs.filter(pc.equal(epochs["cluster"], cluster))
+        sums = _grouped(_with_queue_ms(rows, night, "orphaned"), ("orphaned_ms", "sum", "ms"))
+        for row in sums.filter(pc.greater(sums["ms"], 0)).to_pylist():
+            made[cluster, row["consumer_group"]] = row["ms"]
+    return made
 
 
 def _of_metrics(metrics: pa.Table, epochs: pa.Table, night: NightSpan) -> pa.Table:

@@ -31,6 +31,7 @@ from rebalance_core.contracts.table import batch_of_rows, rows_of_arrow
 from rebalance_core.engine.fan_out import GROUP
 from rebalance_core.engine.table_writer import GroupName, ReadWritten, Written
 from rebalance_core.history.happenings import group_states, tonight_of
+from rebalance_core.history.night import NightSpan, orphan_ms
 from rebalance_core.model.verdicts import INFO, SYSTEM, UNKNOWN
 from rebalance_core.process.previous_audit import PreviousAudit, all_rows
 from rebalance_core.report.audit_report import (
@@ -274,6 +275,14 @@ class FinishedAudit:
             (row["cluster"], row["consumer_group"]): row["still_since_ms_count"]
             for row in counts.to_pylist()
         }
+
+    def orphan_ms(self) -> dict[GroupName, int]:
+        """Return, by group, queues x ms of the night without an owner."""
+        nights = {
+            cluster: NightSpan.of(run.start_ms, run.night_ms, run.end_ms)
+            for cluster, run in self.result.runs.items()
+        }
+        return orphan_ms(all_rows(self.read), nights)
 
     @cached_property
     def _findings(self) -> list[FindingsRow]:

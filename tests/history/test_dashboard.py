@@ -27,7 +27,7 @@ def written() -> dict[str, set[str]]:
     verdict: Any = {"cluster": "c", "consumer_group": "g", "verdict": "EQUAL", "basis": "LEDGER"}
     verdict |= {"progress": "MOVES", "health": "STALLED", "behind": 7}
     outcome = audit_outcome([finding], [verdict], {"c": AuditRun(0, 1)}, "ERROR")
-    text = metrics_of_audit(outcome.clusters, 1, {("c", "g"): 2})
+    text = metrics_of_audit(outcome.clusters, 1, {("c", "g"): 2}, {("c", "g"): 3})
     night: Any = {"cluster": "c", "end_ms": 5, "complete": True}
     group: Any = {"cluster": "c", "consumer_group": "g", "behind": 1, "epochs": 1, "moved": 1}
     group |= {"orphan_ms": 1, "shared_ms": 1}
@@ -82,6 +82,7 @@ def test_the_dashboard_shows_every_metric_that_changes() -> None:
         "rebalance_audit_collection_end_seconds",
         "rebalance_audit_finished_seconds",
         "rebalance_audit_groups_progress",
+        "rebalance_audit_orphan_queue_seconds",  # counted as rebalance_history_orphan_queue_seconds
         "rebalance_history_unread_messages",  # the same groups as rebalance_audit_unread_messages
     }
 

@@ -67,6 +67,20 @@ def test_verdicts_and_history_count_the_same_moves(folder: Path) -> None:
         assert moved == {row["consumer_group"]: row["moved"] for row in of_night} != {}
 
 
+def test_metrics_of_audits_have_the_orphan_time_of_history(folder: Path) -> None:
+    nights = pq.read_table(folder / "nights-folded" / "group_nights").to_pylist()
+    for number, end_ms in enumerate(sorted({row["end_ms"] for row in nights}), 1):
+        lines = (folder / "nights" / str(number) / "metrics.prom").read_text("utf-8").splitlines()
+        samples = dict(line.rsplit(" ", 1) for line in lines if "_orphan_queue_seconds{" in line)
+        of_night = [row for row in nights if row["end_ms"] == end_ms and row["orphan_ms"]]
+        assert {name: float(value) for name, value in samples.items()} == {
+            f'rebalance_audit_orphan_queue_seconds{{cluster="{row["cluster"]}",'
+            f'group="{row["consumer_group"]}"}}': row["orphan_ms"] / 1000
+            for row in of_night
+        }
+        assert samples
+
+
 def test_the_folder_of_the_nightly_loop_stands_for_its_nights(folder: Path, tmp_path: Path) -> None:
     quietly("history", "--runs", folder, "--output", tmp_path / "again")
     states = [

@@ -59,8 +59,9 @@ def test_metrics_are_in_the_text_format_and_escape_names() -> None:
     ] * 3
     runs = {'a"b\\\n': AuditRun(0, 1_000_500)}
     stalled = {('a"b\\\n', "g"): 1_234_567, ("another", "g"): 9}
+    orphaned = {('a"b\\\n', "g"): 1_234_567_891, ("another", "g"): 9}
     outcome = audit_outcome(found, verdicts, runs, "ERROR")
-    text = render_metrics(outcome.clusters, 2_000_000, stalled)
+    text = render_metrics(outcome.clusters, 2_000_000, stalled, orphaned)
     assert text.endswith("\n")
     lines = text.splitlines()
     assert (
@@ -78,22 +79,29 @@ def test_metrics_are_in_the_text_format_and_escape_names() -> None:
     assert [line for line in lines if line.startswith("rebalance_audit_stalled_queues")] == [
         'rebalance_audit_stalled_queues{cluster="a\\"b\\\\\\n",group="g"} 1234567'
     ]
+    assert [line for line in lines if line.startswith("rebalance_audit_orphan")] == [
+        'rebalance_audit_orphan_queue_seconds{cluster="a\\"b\\\\\\n",group="g"} 1234567.891'
+    ]
     assert [line[-1] for line in lines if "rebalance_audit_verdict{" in line] == list("0010")
     assert any(line.endswith("} 1000") for line in lines)
     named = [line.split()[2] for line in lines if line.startswith("# TYPE")]
-    assert len(named) == len(set(named)) == 10
+    assert len(named) == len(set(named)) == 11
 
 
-def test_stalled_queues_of_the_groups_with_the_most() -> None:
-    stalled = {("c", f"g{number:02}"): number for number in range(60)}
-    stalled |= {("c", "TOOLS_CONSUMER"): 1_000}
+@pytest.mark.parametrize(
+    ("metric", "unit"), [("stalled_queues", 1), ("orphan_queue_seconds", 1000)]
+)
+def test_counts_of_the_groups_with_the_most(metric: str, unit: int) -> None:
+    counts = {("c", f"g{number:02}"): number * unit for number in range(60)}
+    counts |= {("c", "TOOLS_CONSUMER"): 1_000 * unit}
+    given = (counts, {}) if metric == "stalled_queues" else ({}, counts)
     outcome = audit_outcome([], [], {"c": AuditRun(0, 1)}, "ERROR")
-    lines = render_metrics(outcome.clusters, 0, stalled).splitlines()
-    samples = dict(line.split("} ") for line in lines if "stalled_queues{" in line)
+    lines = render_metrics(outcome.clusters, 0, *given).splitlines()
+    samples = dict(line.split("} ") for line in lines if f"{metric}{{" in line)
     assert len(samples) == 51
-    name = 'rebalance_audit_stalled_queues{cluster="c",group="'
-    assert samples[f'{name}g59"'] == "59"
-    assert samples[f'{name}(others)"'] == str(sum(range(10)))
+    name = f'rebalance_audit_{metric}{{cluster="c",group="'
+    assert float(samples[f'{name}g59"']) == 59
+    assert float(samples[f'{name}(others)"']) == sum(range(10))
 
 
 def test_each_cluster_by_itself() -> None:
@@ -137,13 +145,13 @@ def test_each_cluster_by_itself() -> None:
     }
     assert record["b, c"]["findings"] == {"R": {"INFO": 1, "WARNING": 1}}
     assert (record["a"]["groups"], record["a"]["end_ms"]) == ({"DIFFERS": 1}, 5_000)
-    lines = render_metrics(whole.clusters, 0, {}).splitlines()
+    lines = render_metrics(whole.clusters, 0, {}, {}).splitlines()
     labels = {
         line.partition('cluster="')[2].partition('",')[0].partition('"}')[0]
         for line in lines
         if not line.startswith("#")
     }
     assert labels == {"a", "b, c", "d"}
-    assert sum(line.startswith("# TYPE") for line in lines) == 10
+    assert sum(line.startswith("# TYPE") for line in lines) == 11
     assert 'rebalance_audit_verdict{cluster="b, c",verdict="FINDINGS"} 1' in lines
     assert 'rebalance_audit_collection_end_seconds{cluster="a"} 5' in lines
