@@ -7,6 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
 from rebalance_core.contracts.inputs import CONSUMER_GROUPS
+from rebalance_core.contracts.table import Column
+from rebalance_core.contracts.time_ranges import TIME_RANGES
 from rebalance_core.ingest.fact import BAD_ENTRY, UNPARSABLE_LINE, Unread, Unreadable, unread
 from rebalance_core.model.errors import RebalanceError, did_you_mean
 from rebalance_core.model.intervals import (
@@ -75,11 +77,11 @@ def _row(line: str, cluster: str) -> tuple[str, "ConsumerGroupsGiven"]:
     for name, value in columns.items():
         if name not in declared:
             raise Unreadable(BAD_ENTRY, f"unknown column {name}{did_you_mean(name, declared)}")
-        kind, allowed = declared[name].type, declared[name].allowed
+        kind = declared[name].type
         if not _fits(value, kind):
             raise Unreadable(BAD_ENTRY, f"{name} is {value!r}, which is not a {kind}")
-        if allowed and value not in allowed:
-            raise Unreadable(BAD_ENTRY, f"{name} is {value!r}; valid: {', '.join(allowed)}")
+        if valid := _valid_instead(declared[name], value):
+            raise Unreadable(BAD_ENTRY, f"{name} is {value!r}; valid: {valid}")
         if name in INTERVALS and not (isinstance(value, int) and is_interval(value)):
             raise Unreadable("BAD_INTERVAL", f"{name} is {value!r}; {VALID_INTERVALS}")
         if name in _PARSED:
@@ -89,6 +91,20 @@ def _row(line: str, cluster: str) -> tuple[str, "ConsumerGroupsGiven"]:
             except RebalanceError as error:
                 raise Unreadable(code, f"{name}: {error}") from None
     return group, cast("ConsumerGroupsGiven", columns)
+
+
+def _valid_instead(column: Column, value: object) -> str:
+    """Return what is valid, in words, if a value of the column's type is not; empty if it is."""
+    if column.allowed:
+        return "" if value in column.allowed else ", ".join(column.allowed)
+    if not isinstance(value, int):
+        return ""
+    good = TIME_RANGES.get(column.name)
+    if good is not None and not good.first_ms <= value < good.end_ms:
+        return f"{good.first_ms} to {good.end_ms - 1} (epoch ms)"
+    if column.name.startswith("pull_threshold_") and not (value > 0 or value == -1):
+        return "-1 (off), 1 and more"
+    return ""
 
 
 def _fits(value: object, column_type: str) -> bool:

@@ -2,6 +2,7 @@
 
 import errno
 import gzip
+import json
 import os
 from dataclasses import dataclass, replace
 from io import BytesIO
@@ -410,6 +411,14 @@ def test_a_given_value_that_its_column_cannot_hold_is_refused(folder: Path, valu
             "CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST, CONSUME_FROM_MIN_OFFSET, "
             "CONSUME_FROM_MAX_OFFSET",
         ),
+        (
+            '"pull_threshold_for_topic": 0',
+            "pull_threshold_for_topic is 0; valid: -1 (off), 1 and more",
+        ),
+        (
+            '"consume_timestamp_ms": -4',
+            "consume_timestamp_ms is -4; valid: 0 to 253402387199999 (epoch ms)",
+        ),
         ('"consumer_group": ""', "consumer_group is ''; valid: the name of a group"),
         (
             '"broker_version": "3.2"',
@@ -428,6 +437,20 @@ def test_a_given_value_that_is_not_allowed_is_refused_at_its_line(
     (refused,) = ingest_collection(folder).tables["rejected"]
     assert refused["source"] == "consumer_groups.jsonl:2"
     assert [(i["code"], i["message"]) for i in refused["issues"]] == [("BAD_ENTRY", why)]
+
+
+def test_the_smallest_given_numbers_that_are_valid_are_read(folder: Path) -> None:
+    numbers = {
+        "pull_threshold_for_queue": 1,
+        "pull_threshold_for_topic": -1,
+        "consume_timestamp_ms": 0,
+        "consume_from_where": "CONSUME_FROM_TIMESTAMP",
+    }
+    (folder / "consumer_groups.jsonl").write_text(json.dumps({"consumer_group": "g"} | numbers))
+    done = ingest_collection(folder)
+    assert done.tables["rejected"] == []
+    (row,) = done.tables["consumer_groups"]
+    assert row.items() >= numbers.items()
 
 
 def test_a_client_of_a_version_that_is_not_modelled_still_counts(folder: Path) -> None:
