@@ -302,7 +302,7 @@ class PropagateOptions(RecordedOptions):
     )
     lost_notices: float = option(
         "X",
-        "share of CHANGE notices that are lost, 0 to 1; default 0",
+        "the share of CHANGE notices that is lost, 0 to 1; default 0",
         default=0.0,
         read=share,
         group=ASSUMED,

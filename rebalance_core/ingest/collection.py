@@ -224,7 +224,7 @@ def other(name: str) -> str:
         if _is_rocksdb(path.parts):
             return "is part of a RocksDB, from which only CURRENT is read"
         if _OTHER_STORES.match(path.name):
-            return "is a RocketMQ store that contains nothing about consumers"
+            return "is a RocketMQ store file without consumer data"
     return ""
 
 

@@ -74,7 +74,7 @@ def _copies(collection: Collection) -> Iterator[Finding]:
             yield finding(
                 "INGEST_COPY_DIFFERS",
                 f"{piece.message}.",
-                "Keep the right one, under its name without the suffix of a copy.",
+                "Keep the correct one, and remove the copy suffix from its name.",
                 WARNING,
                 evidence={"file": piece.source},
             )

@@ -20,7 +20,7 @@ _CALLING = "An error occurred while calling"
 
 
 ADD_CONNECTOR = (
-    "Spark lacks the connector of that store: add its jar (spark.jars.packages), or copy the files "
+    "Spark has no connector for that store: add its jar (spark.jars.packages), or copy the files "
     "to a local folder"
 )
 _HINTS = (

@@ -376,7 +376,7 @@ class TopicTimeline:
         up_ms = self.context.became_master(broker, at_ms)
         if up_ms is not None and state.seen_ms < up_ms <= late_ms:
             gone_ms, since_ms = up_ms, up_ms
-            why = "the replica that became its master before that does not have the topic"
+            why = "the replica that was promoted to master before that does not have the topic"
         elif by_file and max(state.seen_ms, state.changed_ms or 0) < late_ms:
             gone_ms, since_ms = at_ms, max(state.seen_ms, state.changed_ms or 0) - error_ms
             why = "the broker is running, and no log shows since when it has lacked the topic"
