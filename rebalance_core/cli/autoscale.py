@@ -28,9 +28,6 @@ from rebalance_core.planning.autoscale.policy import RECORDED, Policy
 from rebalance_core.planning.autoscale.scaled_group import ScaledGroup, Service
 from rebalance_core.planning.autoscale.summary import Judgement, Row
 from rebalance_core.process.autoscale import (
-    POINTS,
-    SCALED,
-    SUMMARY,
     WRITTEN,
     Asked,
     autoscale_forecast,
@@ -98,7 +95,7 @@ def run(options: AutoscaleOptions) -> JobReport:
             before_writing=begin,
             warn=warn,
         )
-        summary, scaled = written.facts[SUMMARY], written.facts[SCALED]
+        summary, scaled = written.facts["summary"], written.facts["scaled"]
         for group in scaled:
             name = "/".join(group.group.name)
             if group.reason is not None:
@@ -106,7 +103,7 @@ def run(options: AutoscaleOptions) -> JobReport:
             elif group.recorded is not None and group.recorded.reason is not None:
                 warn(f"{name}: {RECORDED} is UNKNOWN: {group.recorded.reason}")
         texts = {MANIFEST: _manifests(options, summary, scaled)} | _picture(
-            written.facts[POINTS], summary
+            written.facts["points"], summary
         )
         for name, text in texts.items():
             (output.folder / name).write_text(text)

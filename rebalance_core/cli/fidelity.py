@@ -30,7 +30,7 @@ from rebalance_core.contracts.observed import LATENCIES, QUEUE_MOVES
 from rebalance_core.engine.propagation import PropagationOptions
 from rebalance_core.model.errors import InputRefused, UsageError
 from rebalance_core.model.nouns import counted
-from rebalance_core.process.fidelity import LOGGED, ROWS, SAMPLES, WRITTEN, Logs, write_fidelity
+from rebalance_core.process.fidelity import LOGGED, WRITTEN, Logs, write_fidelity
 from rebalance_core.process.propagate import propagation_forecast
 from rebalance_core.storage.store_answers import refusal
 from rebalance_core.timing.options import ClockOptions
@@ -82,7 +82,7 @@ def run(options: FidelityOptions) -> JobReport:
             warn=warn,
         )
         texts = picture(
-            PICTURE, lambda: report.svg_text(report.draw_fidelity(written.facts[SAMPLES]))
+            PICTURE, lambda: report.svg_text(report.draw_fidelity(written.facts["samples"]))
         )
         for name, text in texts.items():
             (output.folder / name).write_text(text)
@@ -91,8 +91,8 @@ def run(options: FidelityOptions) -> JobReport:
         "seeds": options.seeds,
         "first_seed": options.first_seed,
         "fit": [] if fit is None else [kind.facts() for kind in fit.kinds],
-        "kinds": written.facts[ROWS],
-        **{name: fact for name, fact in written.facts.items() if name not in (ROWS, SAMPLES)},
+        "kinds": written.facts["rows"],
+        **written.facts["counts"],
         "rejected": dict(written.rejected),
         "rows": {name: table.rows for name, table in written.tables.items()},
         "files": list(texts),

@@ -42,7 +42,7 @@ from rebalance_core.planning.scenario.file import read_scenarios
 from rebalance_core.planning.sweep.plan_options import PlanConfig
 from rebalance_core.planning.variants import idle_switches
 from rebalance_core.process.plan import plan_forecast, read_queue_rates, run_plan
-from rebalance_core.process.rollouts import DECIDED, WARNINGS, run_search
+from rebalance_core.process.rollouts import run_search
 from rebalance_core.timing.fit import Fit
 
 WRITTEN = (*PLAN_OUTPUT_TABLES, REJECTED.name)
@@ -213,9 +213,9 @@ def run_searched(
             before_writing=begin,
             warn=warn,
         )
-        for warning in result.facts[WARNINGS]:
+        for warning in result.facts["warnings"]:
             warn(warning)
-        decided: list[Searched] = result.facts[DECIDED]
+        decided = result.facts["decided"]
         alone = decided[0].rollouts.search.decide == EACH_GROUP
         texts = texts_of_groups(decided) if alone else texts_of(decided[0]) | _picture(decided[0])
         for name, text in texts.items():

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from textwrap import wrap
-from typing import Any
+from typing import Any, cast
 
 from rebalance_core.cli import terminal
 from rebalance_core.cli.dry_run import dry_run_report
@@ -49,7 +49,7 @@ def run(options: PropagateOptions) -> JobReport:
             before_writing=output.clear,
             warn=terminal.warn,
         )
-        reasons = written.facts["played_one_by_one"]
+        reasons = cast("Mapping[str, int]", written.facts["played_one_by_one"])
         outcome = outcome_of(written, records, replay_reasons=reasons, seed=options.first_seed)
         record = output.finish(outcome)
     results = {

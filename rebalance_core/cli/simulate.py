@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from rebalance_core.cli import settings as of_settings
 from rebalance_core.cli import terminal
@@ -71,7 +71,7 @@ def run(options: SimulateOptions) -> JobReport:
     rows = {name: table.rows for name, table in written.tables.items()}
     facts = summary_facts(
         options.output,
-        cast("LedgerTotals", written.facts),
+        written.facts,
         written.rejected,
         rows,
         record.seconds,

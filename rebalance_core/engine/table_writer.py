@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self, TypedDict, cast
+from typing import Generic, Protocol, Self, TypedDict, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -340,8 +340,11 @@ class TableWriters:
         self.close()
 
 
+FactsT = TypeVar("FactsT", bound=Mapping[str, object], covariant=True)
+
+
 @dataclass(frozen=True)
-class Written:
+class Written(Generic[FactsT]):
     """The tables that a job wrote, and the facts for its summary.
 
     Attributes:
@@ -357,7 +360,7 @@ class Written:
     """
 
     tables: Mapping[str, TableWritten]
-    facts: Mapping[str, Any]
+    facts: FactsT
     rejected: Mapping[str, int] = field(default_factory=dict)
     inputs: Mapping[str, RowCounts] = field(default_factory=dict)
     replay_reasons: Mapping[str, int] = field(default_factory=dict)
@@ -369,7 +372,7 @@ def ledger_written(
     facts: LedgerFacts,
     counts: Mapping[str, RowCounts],
     worst_groups: int,
-) -> Written:
+) -> Written[LedgerTotals]:
     """Summarise the written tables; tables that were not written have no figures.
 
     Args:

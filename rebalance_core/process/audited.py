@@ -29,7 +29,7 @@ from rebalance_core.contracts import ALL_TABLES, AUDITED_TABLES
 from rebalance_core.contracts.ledger import by_cause
 from rebalance_core.contracts.table import batch_of_rows, rows_of_arrow
 from rebalance_core.engine.fan_out import GROUP
-from rebalance_core.engine.table_writer import GroupName, ReadWritten, Written
+from rebalance_core.engine.table_writer import GroupName, LedgerTotals, ReadWritten, Written
 from rebalance_core.history.happenings import group_states, tonight_of
 from rebalance_core.history.night import NightSpan, orphan_ms
 from rebalance_core.model.verdicts import INFO, SYSTEM, UNKNOWN
@@ -136,7 +136,7 @@ class AuditWritten:
     """
 
     result: AuditResult
-    ledger: Written
+    ledger: Written[LedgerTotals]
 
 
 def shown_findings(

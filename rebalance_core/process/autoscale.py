@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -50,12 +50,22 @@ from rebalance_core.process.runtime import HERE, Made, Part, Runtime, TableRows
 from rebalance_core.replay.history import QueueOffset
 from rebalance_core.storage.place import Location
 
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import PolicySummaryRow
+
+
 PLAYED = (SCALING_STEPS.name, LAG_OVER_TIME.name)
 WRITTEN = (*PLAYED, POLICY_SUMMARY.name, REJECTED.name)
-SUMMARY, SCALED, POINTS = "summary", "scaled", "points"
-"""Facts about the written tables: rows of ``policy_summary``, the `ScaledGroup` of each group, and
-the rows of ``lag_over_time`` of the first simulated group's first future.
-"""
+
+
+class ScalingFacts(TypedDict):
+    """Facts about the written tables: rows of ``policy_summary``, the `ScaledGroup` of each group,
+    and the rows of ``lag_over_time`` of the first simulated group's first future.
+    """
+
+    summary: Sequence[PolicySummaryRow]
+    scaled: Sequence[ScaledGroup]
+    points: Sequence[Row]
 
 
 @dataclass(frozen=True, eq=False)
@@ -336,7 +346,7 @@ def write_autoscale(
     warn: Callable[[str], object] | None = None,
     progress: Progress | None = None,
     runtime: Runtime = HERE,
-) -> Written:
+) -> Written[ScalingFacts]:
     """Write ``scaling_steps``, ``lag_over_time``, ``policy_summary`` and ``rejected``.
 
     Memory: the driver holds the state and rates of every group; a task holds the played steps of
@@ -387,7 +397,7 @@ def write_autoscale(
                 tables.add(POLICY_SUMMARY.name, pa.Table.from_pylist(rows, schema))
                 written = tables.finish()
     drawn = [point for _, _, points in made for point in points]
-    facts = {SUMMARY: rows, SCALED: groups, POINTS: drawn}
+    facts: ScalingFacts = {"summary": rows, "scaled": groups, "points": drawn}
     return Written(written, facts, rejected.codes, dealt.checked.counts)
 
 

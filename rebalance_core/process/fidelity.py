@@ -4,9 +4,9 @@ logged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -28,13 +28,27 @@ from rebalance_core.timing.fidelity import GroupFidelity, GroupLogs, fidelity_ro
 from rebalance_core.timing.timeline_builder import build_timeline
 
 if TYPE_CHECKING:
-    from rebalance_core.contracts.rows import LatenciesRow, QueueMovesRow
+    from rebalance_core.contracts.rows import (
+        FidelityRow,
+        FidelitySamplesRow,
+        LatenciesRow,
+        QueueMovesRow,
+    )
 
 WRITTEN = (*FIDELITY_TABLES, REJECTED.name)
 LOGGED = (LATENCIES.name, QUEUE_MOVES.name)
 """The tables of what clients logged."""
-ROWS, SAMPLES = "rows", "samples"
-"""Facts about the written tables: the rows of ``fidelity`` and of ``fidelity_samples``."""
+
+
+class FidelityFacts(TypedDict):
+    """Facts about the written tables: the rows of ``fidelity`` and of ``fidelity_samples``, and the
+    numbers of groups and of what is in `COUNTED`.
+    """
+
+    rows: Sequence[FidelityRow]
+    samples: Sequence[FidelitySamplesRow]
+    counts: Mapping[str, int]
+
 
 Group = tuple[str, str]
 COUNTED: Final = ("changes", "unplayed", "unlogged", "partly_logged", "strangers")
@@ -104,7 +118,7 @@ def write_fidelity(
     before_writing: Callable[[], object] | None = None,
     warn: Callable[[str], object] | None = None,
     runtime: Runtime = HERE,
-) -> Written:
+) -> Written[FidelityFacts]:
     """Write ``fidelity``, ``fidelity_samples`` and ``rejected``.
 
     Memory: the logs, the futures of one group at a time, and 16 bytes per logged duration and
@@ -143,10 +157,10 @@ def write_fidelity(
                 for table, its in ((FIDELITY, rows), (FIDELITY_SAMPLES, listed)):
                     tables.add(table.name, pa.Table.from_pylist(its, table.arrow_schema()))
                 written = tables.finish()
-    facts = {
-        ROWS: rows,
-        SAMPLES: listed,
-        "groups": len(made),
-        **{name: sum(getattr(group, name) for group in made) for name in COUNTED},
+    numbers = {name: sum(getattr(group, name) for group in made) for name in COUNTED}
+    facts: FidelityFacts = {
+        "rows": rows,
+        "samples": listed,
+        "counts": {"groups": len(made), **numbers},
     }
     return Written(written, facts, rejected.codes, dealt.checked.counts)

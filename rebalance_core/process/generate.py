@@ -22,7 +22,7 @@ def generate_and_write(
     *,
     before_writing: Callable[[], object] | None = None,
     runtime: Runtime = HERE,
-) -> Written:
+) -> Written[dict[str, int]]:
     """Make the fleet of a plan and write its tables. Memory: the rows of some entities at a time.
 
     Args:

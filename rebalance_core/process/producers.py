@@ -112,7 +112,7 @@ def simulate_and_write(
     before_writing: Callable[[], object] | None = None,
     progress: Progress | None = None,
     runtime: Runtime = HERE,
-) -> Written:
+) -> Written[dict[str, pa.Table]]:
     """Simulate a model and write its tables. Memory: the rows of some producers at a time.
 
     A producer's rows depend only on the model and its number, not on the division into tasks.
@@ -174,7 +174,7 @@ def replay_and_write(
     before_writing: Callable[[], object] | None = None,
     warn: Callable[[str], object] | None = None,
     runtime: Runtime = HERE,
-) -> Written:
+) -> Written[dict[str, pa.Table]]:
     """Write the choices and avoided queues of producers. Memory: in-process, the input and all
     tables.
 

@@ -105,7 +105,7 @@ def propagate_and_write(
     warn: Callable[[str], object] | None = None,
     progress: Progress | None = None,
     runtime: Runtime = HERE,
-) -> Written:
+) -> Written[dict[str, object]]:
     """Simulate the futures of every group, and write their results.
 
     Memory: in-process, the input and some pieces of work.

@@ -101,7 +101,7 @@ def write_metrics(
     *,
     before_writing: Callable[[], object] | None = None,
     runtime: Runtime = HERE,
-) -> Written:
+) -> Written[dict[str, int]]:
     """Write ``arrivals``, ``capacity`` and ``recorded_scaling``.
 
     Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from glob import escape
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypedDict
 
 import pyarrow as pa
 
@@ -43,10 +43,15 @@ from rebalance_core.process.runtime import HERE, Made, Part, Runtime, TableRows
 from rebalance_core.storage.place import Location
 
 WRITTEN = (*SEARCH_TABLES, REJECTED.name)
-SEARCHED, DECIDED, WARNINGS = "searched", "decided", "warnings"
-"""Facts about the written tables: the first `Searched`, all of them (one per decision), and the
-groups left out with the reasons.
-"""
+
+
+class RolloutFacts(TypedDict):
+    """Facts about the written tables: a `Searched` for each decision, and the groups left out with
+    the reasons.
+    """
+
+    decided: Sequence[Searched]
+    warnings: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +124,7 @@ def run_search(
     warn: Callable[[str], object] | None = None,
     progress: Progress | None = None,
     runtime: Runtime = HERE,
-) -> Written:
+) -> Written[RolloutFacts]:
     """Search for a rollout; write ``rollout_plans``, the chosen plan's ``handovers``, and
     ``rejected``.
 
@@ -180,7 +185,7 @@ def run_search(
                 for name, rows in made.items():
                     tables.add(name, rows)
                 written = tables.finish()
-    facts = {SEARCHED: decided[0], DECIDED: decided, WARNINGS: warnings}
+    facts: RolloutFacts = {"decided": decided, "warnings": warnings}
     return Written(written, facts, rejected.codes, counts)
 
 

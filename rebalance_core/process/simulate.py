@@ -41,7 +41,7 @@ from rebalance_core.engine.routing import (
     refuse_no_member,
     routing_of,
 )
-from rebalance_core.engine.table_writer import LedgerFacts, Written, ledger_written
+from rebalance_core.engine.table_writer import LedgerFacts, LedgerTotals, Written, ledger_written
 from rebalance_core.kernels.engine_options import EngineOptions
 from rebalance_core.model.errors import UsageError
 from rebalance_core.process.runtime import HERE, CheckedInput, NoFacts, Part, Rows, Runtime
@@ -362,7 +362,7 @@ def simulate_and_write(
     warn: Callable[[str], object] | None = None,
     progress: Progress | None = None,
     runtime: Runtime = HERE,
-) -> Written:
+) -> Written[LedgerTotals]:
     """Simulate and write the ledger. Memory: the input, and the rows of some groups at a time.
 
     Args:

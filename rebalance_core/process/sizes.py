@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
@@ -20,6 +20,10 @@ from rebalance_core.process.propagate import dealt_groups
 from rebalance_core.process.propagation_pass import BucketGroups, SurveyStats
 from rebalance_core.process.runtime import HERE, Made, Part, Runtime, TableRows
 from rebalance_core.storage.place import Location
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import SizesRow
+
 
 WRITTEN = (SIZES.name, REJECTED.name)
 ROWS = "rows"
@@ -49,7 +53,7 @@ def write_sizes(
     before_writing: Callable[[], object] | None = None,
     warn: Callable[[str], object] | None = None,
     runtime: Runtime = HERE,
-) -> Written:
+) -> Written[dict[str, list[SizesRow]]]:
     """Write ``sizes``, a row for each group, and ``rejected``.
 
     Args:

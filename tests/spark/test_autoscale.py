@@ -13,7 +13,7 @@ from rebalance_core.planning.autoscale.closed_loop import Question
 from rebalance_core.planning.autoscale.policy import read_policies
 from rebalance_core.planning.autoscale.scaled_group import Service
 from rebalance_core.planning.autoscale.summary import Judgement
-from rebalance_core.process.autoscale import SUMMARY, Asked, write_autoscale
+from rebalance_core.process.autoscale import Asked, write_autoscale
 from rebalance_core.spark import InputTables, SparkSession
 from rebalance_core.spark.runtime import SparkRuntime
 from tests.tree import TREE
@@ -57,11 +57,11 @@ def test_both_places_write_the_same(spark: SparkSession, tmp_path: Path) -> None
         runtime=SparkRuntime(spark),
     )
     assert there.tables == here.tables
-    assert there.facts[SUMMARY] == here.facts[SUMMARY]
+    assert there.facts["summary"] == here.facts["summary"]
     assert here.tables["scaling_steps"].rows > 10
     recorded = {
         row["consumer_group"]: row.get("pod_hours")
-        for row in here.facts[SUMMARY]
+        for row in here.facts["summary"]
         if row["policy"] == "recorded"
     }
     assert recorded == {"checkout": pytest.approx(9 / 60), "ledger": None}

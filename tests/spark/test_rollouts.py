@@ -44,7 +44,7 @@ def test_both_places_write_the_same(
     assert here.tables["rollout_plans"].rows == 3 * 3
     assert here.tables["handovers"].rows > 0
     assert here.tables["expectations"].rows == 2 * 2
-    searched = [each.facts["searched"] for each in (here, there)]
+    searched = [each.facts["decided"][0] for each in (here, there)]
     assert searched[0].chosen == searched[1].chosen
     assert searched[0].rows == searched[1].rows
 

@@ -146,7 +146,6 @@ def known(module: str, modules: Mapping[str, Path]) -> Iterator[str]:
 
 UNTYPED = re.compile(r"(?:Mapping|dict)\[str, Any\]")
 OF_ANY_KIND = {
-    "engine.table_writer.Written.facts",  # of any job
     # figures of a plan, with its number, before the columns of its table
     "planning.rollout.choice.Searched.rows",
     "planning.rollout.choice.Searched.of_groups",

@@ -109,7 +109,7 @@ class RunOutcome:
 
 
 def outcome_of(
-    written: Written | PlanResult,
+    written: Written[Mapping[str, object]] | PlanResult,
     inputs: Sequence[InputRecord],
     *,
     replay_reasons: Mapping[str, int] | None = None,

@@ -19,7 +19,7 @@ from rebalance_core.contracts import AUDITED_TABLES, INPUT_TABLES, LEDGER_TABLES
 from rebalance_core.contracts.propagation import PROPAGATION
 from rebalance_core.contracts.table import batch_of_rows, rows_of_arrow
 from rebalance_core.engine.options import LedgerConfig, SimulationOptions
-from rebalance_core.engine.table_writer import TableWriters, Written, read_written
+from rebalance_core.engine.table_writer import LedgerTotals, TableWriters, Written, read_written
 from rebalance_core.model.errors import InputRefused, OutputExists
 from rebalance_core.process.audit import AuditInputs, audit_and_write, audit_unwritten
 from rebalance_core.process.observed_tables import READ_TABLES, observed
@@ -50,7 +50,9 @@ def inputs() -> AuditInputs:
 
 
 @pytest.fixture(scope="module")
-def simulated(inputs: AuditInputs, tmp_path_factory: pytest.TempPathFactory) -> Written:
+def simulated(
+    inputs: AuditInputs, tmp_path_factory: pytest.TempPathFactory
+) -> Written[LedgerTotals]:
     return simulate_and_write(inputs.history, tmp_path_factory.mktemp("simulated"))
 
 
@@ -64,7 +66,7 @@ def tables(inputs: AuditInputs) -> dict[str, pa.Table]:
 @pytest.mark.parametrize("salt", [None, "s"])
 def test_all_that_is_found_and_written(
     inputs: AuditInputs,
-    simulated: Written,
+    simulated: Written[LedgerTotals],
     tables: dict[str, pa.Table],
     salt: str | None,
     tmp_path: Path,

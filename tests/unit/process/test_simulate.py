@@ -265,9 +265,8 @@ def test_chosen_tables_are_those_of_a_whole_run(
         assert ours.tables == {name: theirs.tables[name] for name in ours.tables}
         assert {entry.name for entry in (tmp_path / "some").iterdir()} == {*chosen, "rejected"}
         known = {"groups", "epochs", "orphaned", "shared", "failed_starts", "first_ms", "last_ms"}
-        assert {name: ours.facts[name] for name in known} == {
-            name: theirs.facts[name] for name in known
-        }
+        some_facts, all_facts = dict(ours.facts), dict(theirs.facts)
+        assert {n: some_facts[n] for n in known} == {n: all_facts[n] for n in known}
         assert ours.facts["moved"] is None
         assert ours.facts["worst_groups"][0]["moved"] is None
 
