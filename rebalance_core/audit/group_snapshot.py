@@ -163,6 +163,8 @@ class AuditRun:
         night_ms: the start of the audited night.
         over_ms: findings that ended before this time are over because an earlier run saw them; 0 if
             no night is known.
+        stated: of findings that ended since then, before the night: the ends that the earlier run
+            stated, by `night.identity`; those that ended no later are over, too.
         stale_ms: a dump older than this at the end does not show the present state.
         members_since_ms: when the servers' logs begin: no row shows an earlier member.
         missing: brokers from which nothing sufficiently recent was collected.
@@ -231,6 +233,7 @@ class AuditRun:
     changed_unseen: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     night_ms: int = 0
     over_ms: int = 0
+    stated: Mapping[tuple[object, ...], int] = field(default_factory=dict)
 
 
 def snapshot_rows(tables: Mapping[str, Iterable[Mapping[str, object]]]) -> SnapshotRows:

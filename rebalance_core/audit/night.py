@@ -31,11 +31,13 @@ class EarlierNight:
         end_ms: its end.
         seen_ms: the time up to which it saw events end; its brokers' logs end there, and an
             incomplete run may have missed ends during its night.
+        stated: the ends after that time that it stated nevertheless, by `identity`.
     """
 
     night_ms: int
     end_ms: int
     seen_ms: int
+    stated: Mapping[tuple[object, ...], int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,7 @@ class NightBegin:
 
     def _with_night(self, cluster: str, run: AuditRun) -> AuditRun:
         before = self.previous.get(cluster)
+        stated: Mapping[tuple[object, ...], int] = {}
         if self.since_ms is not None:
             night_ms = over_ms = min(self.since_ms, run.end_ms)
         elif before is None and self.state_ms is not None and self.state_ms < run.end_ms:
@@ -86,6 +89,7 @@ class NightBegin:
             night_ms = over_ms = max(0, run.end_ms - NIGHT_MS)
         elif before.end_ms < run.end_ms:
             night_ms, over_ms = before.end_ms, min(before.end_ms, before.seen_ms)
+            stated = before.stated
         else:  # the same night again
             night_ms = over_ms = before.night_ms
             if before.night_ms >= run.end_ms:
@@ -94,7 +98,7 @@ class NightBegin:
                     f"{utc(before.night_ms)}, after the end of this collection, "
                     f"{utc(run.end_ms)}; name an earlier audit, or omit the option"
                 )
-        return replace(run, night_ms=night_ms, over_ms=over_ms)
+        return replace(run, night_ms=night_ms, over_ms=over_ms, stated=stated)
 
 
 NIGHT = NightBegin()
@@ -118,12 +122,44 @@ def logged_ms(run: AuditRun) -> int:
 Found = TypeVar("Found", bound="FindingsBegun")
 
 
+def identity(finding: FindingsBegun) -> tuple[object, ...]:
+    """Return what a finding of a cluster states, except its end; with its severity, as one that has
+    become worse was not known.
+    """
+    return (
+        finding["rule_id"],
+        finding["severity"],
+        finding["consumer_group"],
+        finding["topic"],
+        finding["broker_name"],
+        finding["queue_id"],
+        finding["client_id"],
+        finding["first_ms"],
+    )
+
+
+def stated_ends(
+    findings: Iterable[FindingsBegun], seen_ms: int, end_ms: int
+) -> dict[tuple[object, ...], int]:
+    """Return the ends between a run's ``seen_ms`` and its end that its findings above INFO about a
+    cluster state, by `identity`.
+    """
+    ends: dict[tuple[object, ...], int] = {}
+    for finding in findings:
+        last_ms = finding["last_ms"]
+        if finding["severity"] != INFO and last_ms is not None and seen_ms <= last_ms < end_ms:
+            ends[identity(finding)] = max(last_ms, ends.get(identity(finding), last_ms))
+    return ends
+
+
 def within_night(finding: Found, run: AuditRun | None) -> Found:
     """Return the finding, as INFO if it ended before the night began."""
     if run is None or run.over_ms == 0:
         return finding
     last_ms = finding["last_ms"]
-    if last_ms is None or last_ms >= run.over_ms:
+    if last_ms is None:
+        return finding
+    if last_ms >= run.over_ms and last_ms > run.stated.get(identity(finding), -1):
         return finding
     if finding["severity"] == INFO and not is_unsure(finding):
         return finding

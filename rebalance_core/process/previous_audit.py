@@ -15,7 +15,7 @@ from rebalance_core.audit.changes import (
     earlier_findings,
     truncated_rules,
 )
-from rebalance_core.audit.night import NIGHT_MS, EarlierNight
+from rebalance_core.audit.night import NIGHT_MS, EarlierNight, stated_ends
 from rebalance_core.audit.redact import Redaction
 from rebalance_core.contracts.ledger import FINDINGS
 from rebalance_core.contracts.table import rows_of_arrow
@@ -79,7 +79,10 @@ def previous_audit(
     read_files = Files(files)
     earlier = earlier_findings(kept, read_files, _carried(carried))
     truncated = truncated_rules(by_rule, outcome["findings"])
-    nights = {cluster: _night(audited) for cluster, audited in outcome["clusters"].items()}
+    nights = {
+        cluster: _night(audited, (row for row in kept if row["cluster"] == cluster))
+        for cluster, audited in outcome["clusters"].items()
+    }
     return PreviousAudit(
         nights, earlier, truncated, frozenset(gone.split()), read_files, _groups_of(read)
     )
@@ -97,12 +100,14 @@ def all_rows(read: ReadWritten) -> ReadColumns:
     return lambda table, columns: read(table, columns=columns)
 
 
-def _night(audited: AuditRecord) -> EarlierNight:
-    """Return the night of a cluster; old records have no version."""
+def _night(audited: AuditRecord, findings: Iterable[FindingsRow]) -> EarlierNight:
+    """Return the night of a cluster, with its findings; old records have no version."""
     end_ms = audited["end_ms"]
     night_ms = audited.get("night_ms", end_ms - NIGHT_MS)
     seen_ms = audited.get("logged_ms", end_ms)
-    return EarlierNight(night_ms, end_ms, night_ms if audited["verdict"] == INCOMPLETE else seen_ms)
+    if audited["verdict"] == INCOMPLETE:
+        seen_ms = night_ms
+    return EarlierNight(night_ms, end_ms, seen_ms, stated_ends(findings, seen_ms, end_ms))
 
 
 def carried_lines(changes: Changes, redaction: Redaction | None) -> str:

@@ -1,5 +1,6 @@
 """Where a night begins, and what of a finding that ended before it."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from rebalance_core.audit.night import (
     NightBegin,
     has_ended,
     logged_ms,
+    stated_ends,
     within_night,
 )
 from rebalance_core.audit.unknowns import broker_log
@@ -88,6 +90,7 @@ def finding(last_ms: int | None, severity: str = "ERROR", **evidence: str) -> An
         "severity": severity,
         "consumer_group": "g",
         "last_ms": last_ms,
+        **dict.fromkeys(("first_ms", "topic", "broker_name", "queue_id", "client_id")),
         "summary": "It fell.",
         "evidence": {"by": "7", **evidence},
         "remedy": "Look.",
@@ -114,6 +117,39 @@ def test_what_ended_before_is_for_information() -> None:
     hint = finding(0, "INFO")
     assert within_night(hint, RUN) == hint
     assert not has_ended(hint)
+
+
+def test_what_ended_then_as_the_earlier_run_stated_is_over() -> None:
+    stated = stated_ends([finding(END - 850), finding(END - 800)], END - 900, END - 700)
+    run = replace(RUN, stated=stated)
+    for last_ms in (END - 900, END - 850, END - 800):
+        assert has_ended(within_night(finding(last_ms), run))
+    others: list[Any] = [
+        finding(END - 799),  # it went on
+        finding(END - 800) | {"severity": "WARNING"},
+        finding(END - 800) | {"first_ms": 7},
+        finding(END - 800) | {"client_id": "another"},
+        finding(None),
+    ]
+    for other in others:
+        assert within_night(other, run) == other
+
+
+@pytest.mark.parametrize(
+    ("last_ms", "severity"),
+    [(None, "ERROR"), (END - 901, "ERROR"), (END - 700, "ERROR"), (END - 800, "INFO")],
+)
+def test_what_an_earlier_run_did_not_see_end(last_ms: int | None, severity: str) -> None:
+    assert stated_ends([finding(last_ms, severity)], END - 900, END - 700) == {}
+
+
+def test_the_stated_ends_are_those_of_the_next_night() -> None:
+    given = before(1, END - 700, END - 900)
+    given["previous"]["c"] = replace(given["previous"]["c"], stated={("a",): 5})
+    runs = {"c": AuditRun(0, END), "d": AuditRun(0, END)}
+    nights = NightBegin(**given).of_runs(runs)
+    assert (nights["c"].stated, nights["d"].stated) == ({("a",): 5}, {})
+    assert NightBegin(**given, since_ms=5).of_runs(runs)["c"].stated == {}
 
 
 def test_what_was_not_sure_and_is_over_makes_no_collection_incomplete() -> None:

@@ -167,11 +167,26 @@ def test_what_an_incomplete_night_may_have_missed_is_judged_in_the_next(
     first: Path, tmp_path: Path
 ) -> None:
     previous = changed(first, tmp_path / "previous", incomplete)
+    rows = pq.read_table(first / "findings")
+    (previous / "findings").unlink()
+    (previous / "findings").mkdir()
+    ends = pa.nulls(len(rows), pa.int64())
+    rows = rows.set_column(rows.column_names.index("last_ms"), "last_ms", ends)
+    pq.write_table(rows, previous / "findings" / "part-0.parquet")
     given = later(first / "ingested", tmp_path / "tables", HOUR_MS)
     _, facts, _ = quietly("--input", given, "--output", tmp_path / "run", "--previous", previous)
     assert severities(tmp_path / "run") == severities(first)
     assert facts["changes"]["healed"] == []
     assert night_of(tmp_path / "run")["night_ms"] == night_of(first)["end_ms"]
+
+
+def test_what_an_incomplete_night_saw_end_is_over_in_the_next(first: Path, tmp_path: Path) -> None:
+    assert severities(first) == {GONE: "WARNING", FELL: "WARNING"}
+    previous = changed(first, tmp_path / "previous", incomplete)
+    given = later(first / "ingested", tmp_path / "tables", HOUR_MS)
+    _, facts, _ = quietly("--input", given, "--output", tmp_path / "run", "--previous", previous)
+    assert severities(tmp_path / "run") == {GONE: "INFO", FELL: "INFO"}
+    assert {row["rule"] for row in facts["changes"]["healed"]} >= {GONE, FELL}
 
 
 def from_tomorrow(record: Any) -> None:
