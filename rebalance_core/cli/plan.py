@@ -2,11 +2,13 @@
 rollout.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from textwrap import wrap
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rebalance_core import report
 from rebalance_core.cli import terminal
@@ -29,7 +31,7 @@ from rebalance_core.cli.settings import Settings, bad_row_limits, settings_of
 from rebalance_core.cli.terminal import ExitCode, RowReport, joined, say, warn
 from rebalance_core.contracts import PLAN_OUTPUT_TABLES, REJECTED, SEARCH_TABLES
 from rebalance_core.contracts.bundled_files import bundled
-from rebalance_core.planning.rollout.choice import DEFAULT_PLAN, Row, Searched
+from rebalance_core.planning.rollout.choice import DEFAULT_PLAN, Searched
 from rebalance_core.planning.rollout.expectations import expectations_of
 from rebalance_core.planning.rollout.search import EACH_GROUP, duration
 from rebalance_core.planning.rollout.words import (
@@ -44,6 +46,10 @@ from rebalance_core.planning.variants import idle_switches
 from rebalance_core.process.plan import plan_forecast, read_queue_rates, run_plan
 from rebalance_core.process.rollouts import run_search
 from rebalance_core.timing.fit import Fit
+
+if TYPE_CHECKING:
+    from rebalance_core.planning.rollout.choice import PlanFigures
+
 
 WRITTEN = (*PLAN_OUTPUT_TABLES, REJECTED.name)
 PEAK = "peak_messages_per_second"
@@ -327,7 +333,7 @@ def _results(searched: Searched, rows: Mapping[str, int]) -> dict[str, Any]:
     }
 
 
-def _figures_of_row(searched: Searched, row: Row) -> Row:
+def _figures_of_row(searched: Searched, row: PlanFigures) -> dict[str, object]:
     figures = {name: value for name, value in row.items() if name != "plan"}
     return {"plan_id": searched.rollouts.plans[row["plan"]].plan_id} | figures
 

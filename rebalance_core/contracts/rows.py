@@ -1122,18 +1122,9 @@ class FlapsRow(TypedDict):
     first_mover: str | None
 
 
-class RolloutPlansRow(TypedDict):
-    """A row of `rollout_plans`."""
+class RolloutPlansBegun(TypedDict):
+    """What is known of a row of `rollout_plans`."""
 
-    plan_id: str
-    consumer_group: str | None
-    surge: str
-    unavailable: str
-    pause_ms: int
-    order: str
-    start_median_ms: int
-    start_spread_ms: int
-    ready: str
     finish_s_p50: float
     finish_s_p99: float
     read_again: float | None
@@ -1150,15 +1141,29 @@ class RolloutPlansRow(TypedDict):
     late_messages_p99: float | None
     on_front: bool
     within_budget: bool
-    cluster: str | None
     double_queue_seconds_p99: float
     fewest_members: int
     futures: int
-    suspend_ms: int
     finish_s_p5: float
     finish_s_p95: float
     cost_p5: float
     cost_p95: float
+
+
+class RolloutPlansRow(RolloutPlansBegun):
+    """A row of `rollout_plans`."""
+
+    plan_id: str
+    consumer_group: str | None
+    surge: str
+    unavailable: str
+    pause_ms: int
+    order: str
+    start_median_ms: int
+    start_spread_ms: int
+    ready: str
+    cluster: str | None
+    suspend_ms: int
 
 
 class RolloutDecisionsRow(TypedDict):

@@ -1,12 +1,13 @@
 """The movement and balance of a step, per topic and for the whole group."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypeAlias, TypedDict
 
-from rebalance_core.contracts.rows import GroupMetricsBegun
 from rebalance_core.model.clients import member_profile
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.group_settings import (
@@ -22,6 +23,9 @@ from rebalance_core.replay.group_view import GroupView
 from rebalance_core.replay.history import Epoch
 from rebalance_core.replay.member import Member, ProcessKey
 from rebalance_core.replay.metrics import metric_rows
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import GroupMetricsBegun
 
 
 def owners_of(holdings: Mapping[ProcessKey, frozenset[MessageQueue]]) -> Owners:

@@ -1,9 +1,11 @@
 """Comparison of plans: figures, front, budgets, and the choice of the best in rounds."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, cast
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +25,16 @@ from rebalance_core.planning.rollout.search import (
 )
 from rebalance_core.planning.scenario.pods import Turn
 from rebalance_core.timing.message_facts import MILLI, Floats
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import RolloutDecisionsRow, RolloutPlansBegun
+
+    class PlanFigures(RolloutPlansBegun):
+        """The figures of a plan, with its number, and that of the group if they are of one."""
+
+        plan: int
+        group: NotRequired[int]
+
 
 Row = dict[str, Any]
 
@@ -154,7 +166,14 @@ def _rank(values: Any, percent: int) -> float:
     return float(ordered[max(1, -(-len(ordered) * percent // 100)) - 1])
 
 
-REACHED = {
+Reached = Literal[
+    "read_again_p99",
+    "no_owner_queue_seconds_p99",
+    "double_queue_seconds_p99",
+    "finish_s_p99",
+    "fewest_members",
+]
+REACHED: Mapping[str, Reached] = {
     "max_read_again": "read_again_p99",
     "max_no_owner_s": "no_owner_queue_seconds_p99",
     "max_double_s": "double_queue_seconds_p99",
@@ -242,8 +261,8 @@ class Searched:
     """
 
     rollouts: Rollouts
-    rows: list[Row]
-    of_groups: list[Row]
+    rows: list[PlanFigures]
+    of_groups: list[PlanFigures]
     chosen: int
     kept: bool
     figures: tuple[Figures, ...]
@@ -258,7 +277,7 @@ class Searched:
             group = row.get("group")
             cluster, name = (None, None) if group is None else self.rollouts.groups[group].name
             rows.append(
-                row
+                {**row}
                 | {"plan_id": plan.plan_id, "cluster": cluster, "consumer_group": name}
                 | {"surge": str(plan.surge), "unavailable": str(plan.unavailable)}
                 | {"pause_ms": plan.pause_ms, "order": plan.order}
@@ -267,7 +286,7 @@ class Searched:
             )
         return pa.Table.from_pylist(rows, ROLLOUT_PLANS.arrow_schema())
 
-    def decisions(self) -> list[Row]:
+    def decisions(self) -> list[RolloutDecisionsRow]:
         """Return the rows of ``rollout_decisions``: the recommended plan for each group."""
         plan, made = self.rollouts.plans[self.chosen], []
         for number, group in enumerate(self.rollouts.groups):
@@ -278,14 +297,18 @@ class Searched:
             )
             cluster, name = group.name
             made.append(
-                {column: row[column] for column in ROLLOUT_DECISIONS.column_names if column in row}
+                {
+                    name: value
+                    for name, value in row.items()
+                    if name in ROLLOUT_DECISIONS.column_names
+                }
                 | {"cluster": cluster, "consumer_group": name, "members": group.members}
                 | {"plan_id": plan.plan_id, "surge": str(plan.surge)}
                 | {"unavailable": str(plan.unavailable), "pause_ms": plan.pause_ms}
                 | {"is_default": self.chosen == DEFAULT_PLAN, "within_budget": self.kept}
                 | {"plans": len(self.rollouts.plans), "default_cost": default["cost"]}
             )
-        return made
+        return cast("list[RolloutDecisionsRow]", made)
 
 
 def search_plans(rollouts: Rollouts, play: Play, seeds: range | None = None) -> Searched:
@@ -461,7 +484,7 @@ class _Search:
         """Return the figures of every plan."""
         search = self.rollouts.search
         rows = [self.rows[plan] for plan in sorted(self.rows)]
-        of_groups: list[Row] = []
+        of_groups: list[PlanFigures] = []
         if len(self.rollouts.groups) > 1:
             for group in range(len(self.rollouts.groups)):
                 group_rows = [
@@ -507,12 +530,13 @@ class _Search:
         return robustness(self.rollouts, [chosen, *ranked], self.play, best_of)
 
 
-def _judged(rows: Sequence[Row], search: Search) -> list[Row]:
+def _judged(rows: Sequence[Row], search: Search) -> list[PlanFigures]:
     """Return the rows, compared with each other and with the budgets."""
-    return [
+    judged = [
         row | {"on_front": bool(on), "within_budget": not misses(row, search.budgets)}
         for row, on in zip(rows, fronts(rows), strict=True)
     ]
+    return cast("list[PlanFigures]", judged)
 
 
 def leaves_more(row: Mapping[str, Any], default: Mapping[str, Any]) -> bool:
@@ -523,8 +547,9 @@ def leaves_more(row: Mapping[str, Any], default: Mapping[str, Any]) -> bool:
     return bool(row[column] > default[column] * (1 + TOLERANCE))
 
 
-def nearest(rows: Sequence[Row], budget: str) -> Row:
+def nearest(rows: Sequence[PlanFigures], budget: str) -> PlanFigures:
     """Return the row that comes nearest to a single budget."""
     column = REACHED[budget]
     pick = max if budget == "min_members" else min
-    return pick(rows, key=lambda row: row[column])
+    # a budget of what is unknown was refused
+    return pick(rows, key=lambda row: cast("float", row[column]))

@@ -1,12 +1,14 @@
 """The results of a search, in words."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 from rebalance_core.model.times import SECOND_MS
 from rebalance_core.planning.rollout import choice
-from rebalance_core.planning.rollout.choice import Row, Searched
+from rebalance_core.planning.rollout.choice import Searched
 from rebalance_core.planning.rollout.search import (
     NAME,
     RESTART,
@@ -19,6 +21,10 @@ from rebalance_core.planning.rollout.search import (
 from rebalance_core.planning.scenario.deploys import STATEFUL_SET, warnings_of
 from rebalance_core.planning.scenario.pods import at_once
 
+if TYPE_CHECKING:
+    from rebalance_core.planning.rollout.choice import PlanFigures
+
+
 _UNITS = {
     "max_read_again": "messages read again",
     "max_no_owner_s": "queue-seconds without an owner",
@@ -26,7 +32,7 @@ _UNITS = {
     "finish_within": "s",
     "min_members": "members",
 }
-P99 = "no_owner_queue_seconds_p99"
+P99: Final = "no_owner_queue_seconds_p99"
 _NAMES = 4
 """Maximum number of groups named in a sentence; further groups are counted."""
 
@@ -144,7 +150,7 @@ def _figures(row: Mapping[str, Any], priced: bool) -> str:
     )
 
 
-def _more(default: Row, row: Row) -> str:
+def _more(default: PlanFigures, row: PlanFigures) -> str:
     return f" {default['cost'] / row['cost']:.2f} times the cost." if row["cost"] else ""
 
 
@@ -277,7 +283,7 @@ def texts_of_groups(decisions: Sequence[Searched]) -> dict[str, str]:
 SCENARIO_FILE, STRATEGY_FILE = ("rollout.toml", "strategy.yaml")
 
 
-def listed(searched: Searched, most: int) -> Sequence[Row]:
+def listed(searched: Searched, most: int) -> Sequence[PlanFigures]:
     """Return the rows of a summary: the chosen plan, the default, then the front, fastest first."""
     front = sorted(
         (row for row in searched.rows if row["on_front"]), key=lambda row: row["finish_s_p50"]
