@@ -270,21 +270,21 @@ def _once(named: Iterable[tuple[str, _Declared]]) -> dict[str, _Declared]:
 
 CLIENT_TOPIC = FactKind(
     "CLIENT_TOPIC",
-    "a client's own subscription, retry topics apart",
+    "a client's own subscription, retry topics excluded",
     about=("topic", "client_id"),
     details=fields("expression"),
 )
 MESSAGE_RETENTION = FactKind(
     "MESSAGE_RETENTION",
-    "how long the broker keeps messages (fileReservedTime)",
+    "the broker's message retention time (fileReservedTime)",
     MOMENTS,
     about=("broker_name",),
     details=fields("hours"),
 )
 ALLOCATION_FAILED = FactKind(
     "ALLOCATION_FAILED",
-    "a strategy threw; no group or client from a client's line, group and topic from a broker's "
-    "(QueryAssignment); times are minutes",
+    "an allocation strategy threw an exception; a client's line names neither the group nor the "
+    "client, a broker's line (QueryAssignment) names the group and topic; `times` counts minutes",
     EPISODES,
     MINUTE_MS,
     details=fields("strategy, message, log, pid"),

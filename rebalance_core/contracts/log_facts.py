@@ -32,7 +32,7 @@ from rebalance_core.model.times import BROKER_LOCK_LIFE_MS, HOUR_MS, MINUTE_MS
 BROKER_LOG = (
     LogFact(
         "consumer_connected", BROKER, GROUP,
-        "a new connection of a member",
+        "a member opened a new connection",
         fields(
             "group, consume_type, message_model, channel, client_id, language, "
             "version: int | None, beat_ms: int, local?, proxy_addr?, protocol?, "
@@ -42,7 +42,7 @@ BROKER_LOG = (
     ),
     LogFact(
         "consumer_data", BROKER, GROUP,
-        "a heartbeat brought what the connection subscribes",
+        "the connection's subscriptions, as reported by a heartbeat",
         fields(
             "group, channel (remote address), consume_type, message_model, "
             "consume_from_where: str | None, topics: list[str], expressions: dict[str, str], "
@@ -53,7 +53,7 @@ BROKER_LOG = (
     ),
     LogFact(
         "consumer_left", BROKER, GROUP,
-        "UNREGISTER_CLIENT, a graceful leave",
+        "a graceful leave by UNREGISTER_CLIENT",
         fields(
             "group, channel, client_id, language, version: int | None, beat_ms: "
             "int, local?, proxy_addr?, protocol?, remote?: bool, topics?: "
@@ -63,7 +63,7 @@ BROKER_LOG = (
     ),
     LogFact(
         "consumer_closed", BROKER, GROUP,
-        "its connection was seen closing",
+        "the broker detected that a member's connection had closed",
         fields(
             "group, channel, client_id, language, version: int | None, beat_ms: "
             "int, local?, proxy_addr?, protocol?, remote?: bool, topics?: "
@@ -79,30 +79,30 @@ BROKER_LOG = (
     ),
     LogFact(
         "consumer_expired", BROKER, GROUP,
-        "removed by the scan; no client id is printed",
+        "the broker's scan removed a member; the line has no client id",
         fields("group, channel, client_id?"),
         of_slaves=True,
     ),
     LogFact(
         "group_topic", BROKER, GROUP,
-        "new to the group's table; names no member",
+        "a topic was added to the group's table; the line names no member",
         fields("group, topic, expression"),
         of_slaves=True,
     ),
     LogFact(
         "group_emptied", BROKER, GROUP,
-        "the group's last member is gone, and its table with it",
+        "the group's last member is gone, so the broker removed the group's table",
         fields("group"),
         of_slaves=True,
     ),
     LogFact(
         "topic_created", BROKER, TOPIC,
-        "queues are new and empty",
+        "the topic was created with empty queues",
         fields("topic, read: int, write: int, perm: int"),
     ),
     LogFact(
         "topic_updated", BROKER, TOPIC,
-        "the topic was set up anew",
+        "the topic's configuration was updated",
         fields(
             "topic, read: int, write: int, perm: int, old: TopicCreatedValues "
             "(the same before)"
@@ -110,7 +110,7 @@ BROKER_LOG = (
     ),
     LogFact(
         "topic_loaded", BROKER, TOPIC,
-        "was there when the broker started",
+        "the topic already existed when the broker started",
         fields("topic, read: int, write: int, perm: int"),
     ),
     LogFact(
@@ -120,17 +120,18 @@ BROKER_LOG = (
     ),
     LogFact(
         "broker_starting", BROKER, CLUSTER,
-        "the broker's consumer table is empty",
+        "the broker is starting with an empty consumer table",
         fields("perm?: int (brokerPermission)"),
     ),
     LogFact(
         "broker_booted", BROKER, CLUSTER,
-        "the broker is up",
+        "the broker has started",
         fields("broker, address"),
         rows=(
             FactKind(
-                "BROKER_STARTED", "the broker is up: a restart", MOMENTS, about=("broker_name",),
-                details=fields("address (its own; empty if no line has it)"),
+                "BROKER_STARTED", "the broker has started or restarted", MOMENTS,
+                about=("broker_name",),
+                details=fields("address (of the broker itself; empty if no line has it)"),
             ),
         ),
     ),
@@ -138,13 +139,13 @@ BROKER_LOG = (
         "channel_event_dropped", BROKER, CLUSTER,
         fields("size, type (CONNECT, CLOSE, IDLE, EXCEPTION)"),
         "CHANNEL_EVENTS_DROPPED",
-        "the queue of channel events was full",
+        "the broker dropped channel events because their queue was full",
         about=("broker_name",),
-        details=fields("type (of those dropped)"),
+        details=fields("type (of the dropped events)"),
     ),
     LogFact(
         "broker_property", BROKER, CLUSTER,
-        "a setting of the broker at the start",
+        "a broker setting, as read at startup",
         fields(
             "name (brokerName, brokerId: 4.9; brokerRole, slaveReadEnable, "
             "enableSlaveActingMaster; notifyConsumerIdsChangedEnable, "
@@ -154,38 +155,39 @@ BROKER_LOG = (
     ),
     LogFact(
         "message_retention", BROKER, CLUSTER,
-        "how long the broker keeps messages: fileReservedTime at its start, or changed later",
+        "the broker's message retention time (fileReservedTime), as read at startup or changed "
+        "later",
         fields("hours: int"),
         facts_only=True,
         rows=(MESSAGE_RETENTION,),
     ),
     LogFact(
         "broker_follows", BROKER, CLUSTER,
-        "this slave copies from that master",
+        "this slave replicates from the master at this address",
         fields("address"),
         thinning=ONE_A_MINUTE,
     ),
     LogFact(
         "broker_copy_failed", BROKER, CLUSTER,
-        "this slave tries to copy from that master but fails",
+        "this slave fails to replicate from the master at this address",
         fields("address"),
         thinning=ONE_A_MINUTE,
     ),
     LogFact(
         "broker_role", BROKER, CLUSTER,
-        "what the controller (5.x) or an election of DLedger (4.5 and later) made of this broker; "
-        "brokerRole in its settings then has no meaning",
+        "the role assigned to this broker by the controller (5.x) or by a DLedger election (4.5 "
+        "and later), which makes its brokerRole setting meaningless",
         fields("address?, broker?, slave: bool (else master)"),
     ),
     LogFact(
         "min_broker", BROKER, CLUSTER,
-        "the replica with the lowest id now, as a slave logs that may act as "
-        "master; 0 is the master, else that slave acts (5.x)",
+        "the replica that now has the lowest id, as logged by a slave that may act as master "
+        "(5.x); id 0 is the master, and any other id is the acting master",
         fields("broker_id: int, address"),
     ),
     LogFact(
         "broker_stopping", BROKER, CLUSTER,
-        "the shutdown hook runs",
+        "the broker's shutdown hook is running",
     ),
     LogFact(
         "group_created", BROKER, GROUP,
@@ -204,12 +206,12 @@ BROKER_LOG = (
         "group_updated", BROKER, GROUP,
         "the group's settings were changed",
         fields(
-            "group, changes (name: old → new), was?: bool (notifyConsumerIdsChangedEnable, where "
+            "group, changes (name: old → new), was?: bool (notifyConsumerIdsChangedEnable, if "
             "the line has it), now?: bool"
         ),
         rows=(
             FactKind(
-                "GROUP_UPDATED", "an administrator set the group up anew", MOMENTS,
+                "GROUP_UPDATED", "an administrator updated the group's settings", MOMENTS,
                 about=("broker_name",),
                 details=fields("changes (name: old → new)"),
             ),
@@ -226,22 +228,22 @@ BROKER_LOG = (
     ),
     LogFact(
         "subscription_changed", BROKER, GROUP,
-        "a heartbeat brought a newer subVersion, old and new where the expression "
-        "changed too; without it a heartbeat lacked the topic and took it out of "
-        "the group's table",
+        "a heartbeat reported a newer subVersion, with the old and new expressions if they "
+        "differ; without a version, a heartbeat that omitted the topic removed it from the "
+        "group's table",
         fields("group, topic, version?: int, old?, new?"),
         of_slaves=True,
         thinning=ONE_A_SECOND,
         facts_only=True,
         rows=(
             FactKind(
-                "TAGS_CHANGED", "the topic's expression changed", EPISODES,
+                "TAGS_CHANGED", "the topic's filter expression changed", EPISODES,
                 about=("topic", "broker_name"),
                 details=fields("old, new"),
             ),
             FactKind(
                 "TOPIC_DROPPED",
-                "a heartbeat without the topic took it out of the group's table",
+                "a heartbeat that omitted the topic removed it from the group's table",
                 EPISODES,
                 about=("topic", "broker_name"),
             ),
@@ -251,28 +253,28 @@ BROKER_LOG = (
         "no_subscription", BROKER, GROUP,
         fields("group, topic"),
         "NO_SUBSCRIPTION",
-        "a pull was refused: the group's table at the broker lacks the topic",
+        "the broker refused a pull because its table for the group lacks the topic",
         about=("topic", "broker_name"),
     ),
     trouble(
         "subscription_not_latest", BROKER, GROUP,
         fields("group"),
         "SUBSCRIPTION_NOT_LATEST",
-        "pulls were refused until a heartbeat brought the member's newer subscription",
+        "the broker refused pulls until a heartbeat reported the member's newer subscription",
         about=("broker_name",),
     ),
     trouble(
         "group_not_known", BROKER, GROUP,
         fields("group"),
         "GROUP_NOT_KNOWN",
-        "a pull was refused: the broker has no member of the group",
+        "the broker refused a pull because it has no member of the group",
         about=("broker_name",),
     ),
     trouble(
         "offset_corrected", BROKER, GROUP,
         fields("group, topic, asked: int, given: int"),
         "OFFSET_CORRECTED",
-        "a pull of an offset that the queue lacks was redirected",
+        "the broker redirected a pull that requested an offset outside the queue",
         about=("topic", "broker_name"),
         details=fields("asked, given"),
     ),
@@ -287,7 +289,7 @@ BROKER_LOG = (
             FactKind(
                 "OFFSET_NOT_CORRECTED",
                 "a slave lacks the requested offsets and redirects clients to another replica; "
-                "times are minutes",
+                "`times` counts minutes",
                 EPISODES,
                 MINUTE_MS,
                 about=("topic", "broker_name"),
@@ -297,13 +299,13 @@ BROKER_LOG = (
     ),
     LogFact(
         "offset_went_back", BROKER, GROUP,
-        "a commit too low",
+        "a commit below the stored offset",
         fields("group, topic, queue_id: int, host, asked: int, stored: int"),
         facts_only=True,
         rows=(
             FactKind(
                 "OFFSET_WENT_BACK",
-                "commits below the stored one",
+                "commits below the stored offset",
                 EPISODES,
                 about=QUEUE,
                 details=fields(
@@ -316,13 +318,12 @@ BROKER_LOG = (
     ),
     LogFact(
         "offset_reset", BROKER, GROUP,
-        "an administrator's reset, kept by the broker (useServerSideResetOffset, "
-        "5.2+)",
+        "an administrator's offset reset, stored by the broker (useServerSideResetOffset, 5.2+)",
         fields("group, topic, broker, queue_id: int, offset: int"),
         rows=(
             FactKind(
                 "OFFSET_RESET",
-                "an administrator's reset that the broker took",
+                "an administrator's offset reset that the broker accepted",
                 MOMENTS,
                 about=QUEUE,
                 details=fields("offset"),
@@ -331,14 +332,14 @@ BROKER_LOG = (
     ),
     LogFact(
         "reset_asked", BROKER, GROUP,
-        "an administrator asked for a reset; without offset_reset at that time the broker leaves "
-        "it to the clients",
+        "an administrator requested an offset reset; without an offset_reset at that time, the "
+        "broker leaves the reset to the clients",
         fields("group, topic, by (address)"),
         facts_only=True,
         rows=(
             FactKind(
                 "RESET_ASKED",
-                "an administrator asked the broker for a reset",
+                "an administrator requested an offset reset from the broker",
                 MOMENTS,
                 about=("topic", "broker_name"),
             ),
@@ -346,12 +347,13 @@ BROKER_LOG = (
     ),
     LogFact(
         "commit_refused", BROKER, COMMIT,
-        "a client committed before it had seen a reset; the reset stays",
+        "the broker refused a commit by a client that had not seen a reset; the reset stays in "
+        "effect",
         fields("group, topic, queue_id: int"),
     ),
     LogFact(
         "broker_allocation_failed", BROKER, GROUP,
-        "QueryAssignment (5.x) threw",
+        "QueryAssignment (5.x) threw an exception",
         fields("group, topic, strategy, message"),
         thinning=ONE_A_SECOND,
         facts_only=True,
@@ -364,7 +366,7 @@ LOCK_LOG = (
         "queue_locked",
         LOCK,
         GROUP,
-        "a member asked this broker for an order lock",
+        "a member requested an order lock from this broker",
         fields("group"),
         thinning=ONE_A_SECOND,
     ),
@@ -372,13 +374,13 @@ LOCK_LOG = (
         "lock_refused",
         LOCK,
         GROUP,
-        "a member asked in vain",
-        fields("group, topic, broker_name, queue_id: int, client_id (who asked), owner"),
+        "the broker refused a member's request for an order lock",
+        fields("group, topic, broker_name, queue_id: int, client_id (of the requester), owner"),
         thinning=ONE_A_SECOND,
         rows=(
             FactKind(
                 "LOCK_REFUSED",
-                "client_id asked for an order lock that another client has",
+                "client_id requested an order lock that another client holds",
                 EPISODES,
                 apart_ms=BROKER_LOCK_LIFE_MS,  # it asks at least once per pass
                 about=(*QUEUE, "client_id"),
@@ -392,18 +394,17 @@ LOCK_LOG = (
 NAME_SERVER_LOG = (
     LogFact(
         "broker_registered", NAME_SERVER, CLUSTER,
-        "a replica that was not there before",
+        "a new replica registered",
         fields("address, cluster? (5.0+)"),
     ),
     LogFact(
         "broker_address", NAME_SERVER, CLUSTER,
-        "the name of a master's new address (4.9)",
+        "the broker name of a master that registered from a new address (4.9)",
         fields("broker, address, cluster?"),
         rows=(
             FactKind(
                 "MASTER_ADDRESS",
-                "a process registered as the master of the broker, from another address than the "
-                "one before",
+                "a process registered as the broker's master from a different address than before",
                 about=("broker_name",),
                 details=fields("address, cluster"),
             ),
@@ -411,28 +412,28 @@ NAME_SERVER_LOG = (
     ),
     LogFact(
         "broker_known", NAME_SERVER, CLUSTER,
-        "the same, repeated at every registration of a master (4.9)",
+        "the broker name of a master, repeated at each of its registrations (4.9)",
         fields("broker, address, cluster?"),
         thinning=ONE_A_MINUTE,
     ),
     LogFact(
         "broker_removed", NAME_SERVER, CLUSTER,
-        "no replica of that name is left here",
+        "this name server has no replica of the broker left",
         fields("broker"),
     ),
     LogFact(
         "replica_removed", NAME_SERVER, CLUSTER,
-        "one process of a broker is out of the route here",
+        "this name server removed one process of a broker from the route",
         fields("address"),
     ),
     LogFact(
         "topic_registered", NAME_SERVER, TOPIC,
-        "the first queues of a topic",
+        "a broker registered its first queues of a topic",
         fields("topic, broker_name, read: int, write: int, perm: int"),
     ),
     LogFact(
         "topic_route", NAME_SERVER, TOPIC,
-        "the queues of a topic changed",
+        "a topic's queues changed",
         fields(
             "topic, broker_name, read: int, write: int, perm: int, old: "
             "RouteBefore (the same before)"
@@ -440,24 +441,24 @@ NAME_SERVER_LOG = (
     ),
     LogFact(
         "broker_channel_closed", NAME_SERVER, CLUSTER,
-        "a broker's channel was seen closing",
+        "the name server detected that a broker's channel had closed",
     ),
     LogFact(
         "name_server_property", NAME_SERVER, CLUSTER,
-        "a setting at the start (5.x)",
+        "a name server setting, as read at startup (5.x)",
         fields("name (supportActingMaster), value"),
     ),
     LogFact(
         "name_server_starting", NAME_SERVER, CLUSTER,
-        "a name server starts, and knows no broker yet",
+        "the name server is starting without any registered broker",
     ),
     LogFact(
         "name_server_stopping", NAME_SERVER, CLUSTER,
-        "it shuts down",
+        "the name server is shutting down",
     ),
     LogFact(
         "broker_expired", NAME_SERVER, CLUSTER,
-        "no registration for 120 s",
+        "a broker has not registered for 120 s",
         fields("address"),
     ),
 )  # fmt: skip
@@ -466,19 +467,19 @@ NAME_SERVER_LOG = (
 PROXY_LOG = (
     LogFact(
         "proxy_starting", PROXY, CLUSTER,
-        "the proxy starts; its consumer table is empty",
+        "the proxy is starting with an empty consumer table",
         rows=(
-            FactKind("PROXY_STARTED", "the proxy starts", MOMENTS, details=fields("proxy")),
+            FactKind("PROXY_STARTED", "the proxy has started", MOMENTS, details=fields("proxy")),
         ),
     ),
     LogFact(
         "proxy_mode", PROXY, CLUSTER,
-        "as it starts",
+        "the proxy mode, as read at startup",
         fields("mode (CLUSTER, LOCAL)"),
     ),
     LogFact(
         "proxy_alive", PROXY, CLUSTER,
-        "it logged of a member; one fact a minute",
+        "the proxy logged a line about a member; one fact per minute",
     ),
 )  # fmt: skip
 
@@ -486,7 +487,7 @@ PROXY_LOG = (
 CLIENT_LOG = (
     LogFact(
         "client_created", CLIENT, CLUSTER,
-        "a client's instance was made; intervals that are not the usual",
+        "a client instance was created, with those intervals that differ from the defaults",
         fields(
             "client_id, pollNameServerInterval? (ms), heartbeatBrokerInterval? "
             "(ms), persistConsumerOffsetInterval? (ms)"
@@ -494,17 +495,17 @@ CLIENT_LOG = (
     ),
     LogFact(
         "allocated", CLIENT, GROUP,
-        "a client divided a topic",
+        "a client allocated the queues of a topic",
         fields(
             "group, client_id, topic, strategy, queues?: list[list[str | int]] "
-            "(where they tell the parameters)"
+            "(if they reveal the parameters)"
         ),
         thinning=ONE_A_PLACE,
         with_pid=True,
     ),
     LogFact(
         "broker_allocated", CLIENT, GROUP,
-        "QueryAssignment",
+        "a broker allocated the queues of a topic (QueryAssignment)",
         fields(
             "group, client_id, topic, strategy, mode: str | None (None: no "
             "queue), whole_brokers: bool (any of its queues stands for all of a "
@@ -514,7 +515,7 @@ CLIENT_LOG = (
     ),
     LogFact(
         "heartbeat", CLIENT, GROUP,
-        "a client's heartbeat; one fact a group",
+        "a client's heartbeat; one fact per group",
         fields(
             "group, client_id, consume_type, message_model, consume_from_where, "
             "topics: list[str], expressions: dict[str, str], versions: dict[str, "
@@ -525,13 +526,13 @@ CLIENT_LOG = (
     ),
     LogFact(
         "client_language", CLIENT, GROUP,
-        "a Go or C++ client, by the form of its log",
+        "a Go or C++ client, as identified by its log format",
         fields("group, client_id, language"),
         thinning=ONE_A_PLACE,
     ),
     LogFact(
         "committed", CLIENT, COMMIT,
-        "a client committed",
+        "a client committed an offset",
         fields("group, client_id: str | None, topic, broker, queue_id: int, offset: int"),
     ),
     LogFact(
@@ -551,18 +552,18 @@ CLIENT_LOG = (
     ),
     LogFact(
         "unsubscribed", CLIENT, GROUP,
-        "its queues were dropped by truncateMessageQueueNotMyTopic",
+        "truncateMessageQueueNotMyTopic dropped the topic's queues",
         fields("group, topic"),
     ),
     LogFact(
         "queue_taken", CLIENT, GROUP,
-        "a pass took a queue",
+        "a rebalance pass took over a queue",
         fields("group, topic, broker_name, queue_id: int"),
         with_pid=True,
     ),
     LogFact(
         "queue_given_up", CLIENT, GROUP,
-        "a pass gave up a queue",
+        "a rebalance pass revoked a queue",
         fields("group, topic, broker_name, queue_id: int"),
         with_pid=True,
     ),
@@ -574,19 +575,20 @@ CLIENT_LOG = (
     ),
     LogFact(
         "order_lock", CLIENT, GROUP,
-        "the client asked for an order lock",
+        "the client requested an order lock",
         fields("group"),
         thinning=ONE_A_SECOND,
     ),
     LogFact(
         "notified", CLIENT, GROUP,
-        "a broker sent CHANGE, at once after the group's members changed",
+        "a broker sent NOTIFY_CONSUMER_IDS_CHANGED as soon as the group's members changed",
         fields("group, address"),
         thinning=replace(ONE_A_SECOND, per_place=False),
         rows=(
             FactKind(
                 "NOTIFIED",
-                "members got CHANGE; times are seconds in which any got it",
+                "members received NOTIFY_CONSUMER_IDS_CHANGED; `times` counts seconds in which "
+                "any did",
                 EPISODES,
                 details=fields("address"),
             ),
@@ -596,18 +598,18 @@ CLIENT_LOG = (
         "no_member_list", CLIENT, GROUP,
         fields("group, topic"),
         "NO_MEMBER_LIST",
-        "a client got no list of members for the topic",
+        "a client received no member list for the topic",
         with_pid=True,
         about=("topic",),
         details=fields("log"),
     ),
     trouble(
         "not_in_member_list", CLIENT, GROUP,
-        fields("group, client_id, listed: int (how many ids the broker answered)"),
+        fields("group, client_id, listed: int (number of ids in the broker's answer)"),
         "NOT_IN_MEMBER_LIST",
-        "a client was not in the list of members",
+        "a client was missing from the member list",
         about=("client_id",),
-        details=fields("listed (how many), log"),
+        details=fields("listed (number of ids), log"),
     ),
     trouble(
         "flow_controlled", CLIENT, GROUP,
@@ -616,13 +618,13 @@ CLIENT_LOG = (
             "min_offset?: int (of the first message in the cache)"
         ),
         "FLOW_CONTROLLED",
-        "a client pauses pulls from a queue until it has finished messages in its cache",
+        "a client pauses pulls from a queue until it has consumed some of its cached messages",
         thinning=ONE_A_MINUTE,
         with_pid=True,
         about=QUEUE,
         details=fields(
-            "reason, log, min_offset? (of the first message in the cache, newest), "
-            "min_since_ms? (since when that was the first)"
+            "reason, log, min_offset? (of the first message in the cache, newest value), "
+            "min_since_ms? (when that message became the first)"
         ),
     ),
     trouble(
@@ -632,7 +634,7 @@ CLIENT_LOG = (
             "reason (LOCK_FAILED, NO_OFFSET, OFFSET_FAILED)"
         ),
         "START_REFUSED",
-        "a pass did not take over a queue that the client's allocation assigns to it",
+        "a rebalance pass did not take over a queue that the client's allocation assigns to it",
         with_pid=True,
         about=QUEUE,
         details=fields("reason, log"),
@@ -641,7 +643,7 @@ CLIENT_LOG = (
         "topic_missing", CLIENT, GROUP,
         fields("group, topic"),
         "TOPIC_MISSING",
-        "a pass skipped a topic because the client has no route to it",
+        "a rebalance pass skipped a topic because the client has no route to it",
         with_pid=True,
         about=("topic",),
         details=fields("log"),
@@ -650,8 +652,8 @@ CLIENT_LOG = (
         "unlock_failed", CLIENT, CLUSTER,
         fields("topic, broker_name, queue_id: int"),
         "UNLOCK_FAILED",
-        "a client keeps the order lock of a queue that is no longer its own, because its listener "
-        "still has messages of the queue",
+        "a client keeps the order lock of a queue that it no longer owns because its listener "
+        "still has messages from the queue",
         about=QUEUE,
         details=fields("log"),
     ),
@@ -659,23 +661,24 @@ CLIENT_LOG = (
         "offset_illegal", CLIENT, GROUP,
         fields("group, topic, broker_name, queue_id: int, asked: int, given: int"),
         "OFFSET_ILLEGAL",
-        "a broker lacks the offset that a client asked for, and sent it to another",
+        "a broker lacks the offset that a client requested and redirected the client to another "
+        "offset",
         with_pid=True,
         about=QUEUE,
         details=fields("asked, given, log"),
     ),
     LogFact(
         "message_expired", CLIENT, GROUP,
-        "a listener kept the first message of a queue for longer than consumeTimeout; the thread "
-        "names the group (5.1.1+)",
+        "a listener held the first message of a queue for longer than consumeTimeout; the thread "
+        "name contains the group (5.1.1+)",
         fields("group, topic, address, queue_id: int, offset: int"),
         with_pid=True,
         facts_only=True,
         rows=(
             FactKind(
                 "MESSAGES_EXPIRED",
-                "a client sent back messages that its listener had kept for longer than "
-                "consumeTimeout; for a retry topic, the topic is the original one",
+                "a client sent back messages that its listener had held for longer than "
+                "consumeTimeout; for a retry topic, the original topic is given",
                 EPISODES,
                 MINUTE_MS,
                 apart_ms=HOUR_MS,
@@ -686,13 +689,14 @@ CLIENT_LOG = (
     ),
     LogFact(
         "message_of_any_expired", CLIENT, CLUSTER,
-        "the same, from client lines without the thread name, which would name the group",
+        "the same as message_expired, from a line without the thread name that would contain the "
+        "group",
         fields("topic, address, queue_id: int, offset: int"),
         facts_only=True,
         rows=(
             FactKind(
                 "MESSAGES_OF_ANY_EXPIRED",
-                "MESSAGES_EXPIRED of a client whose log names no group (to 5.1.0)",
+                "the same as MESSAGES_EXPIRED, for a client whose log names no group (up to 5.1.0)",
                 EPISODES,
                 MINUTE_MS,
                 apart_ms=HOUR_MS,
@@ -703,16 +707,16 @@ CLIENT_LOG = (
     ),
     LogFact(
         "pull_expired", CLIENT, GROUP,
-        "not pulled for pullMaxIdleTime (120 s), then revoked and taken again by the pass that "
-        "detects this",
+        "a queue was not pulled for pullMaxIdleTime (120 s), so the rebalance pass that detected "
+        "this revoked it and took it over again",
         fields("group, topic, broker_name, queue_id: int"),
         with_pid=True,
         facts_only=True,
         rows=(
             FactKind(
                 "PULL_EXPIRED",
-                "a client revoked its own queue, which it had not pulled for two minutes, and took "
-                "it again",
+                "a client revoked a queue that it owned but had not pulled for two minutes, and "
+                "took it over again",
                 EPISODES,
                 about=QUEUE,
                 details=fields("log"),
@@ -721,7 +725,7 @@ CLIENT_LOG = (
     ),
     LogFact(
         "allocation_failed", CLIENT, CLUSTER,
-        "the strategy threw; no group is printed",
+        "the allocation strategy threw an exception; the line names no group",
         fields("strategy, message"),
         thinning=ONE_A_MINUTE,
         with_pid=True,
@@ -732,7 +736,8 @@ CLIENT_LOG = (
         "heartbeat_failed", CLIENT, CLUSTER,
         fields("broker_name, address"),
         "HEARTBEAT_FAILED",
-        "a client's heartbeat failed; no group or client; times are minutes",
+        "a client's heartbeat failed; the line names neither the group nor the client, and "
+        "`times` counts minutes",
         thinning=ONE_A_MINUTE,
         with_pid=True,
         about=("broker_name",),
@@ -742,8 +747,8 @@ CLIENT_LOG = (
         "heartbeat_refused", CLIENT, CLUSTER,
         fields("address, reason"),
         "HEARTBEAT_REFUSED",
-        "why a client's heartbeat failed, in the words of the broker or the network; no group or "
-        "client; times are minutes",
+        "the reason for a failed client heartbeat, as worded by the broker or the network; the "
+        "line names neither the group nor the client, and `times` counts minutes",
         thinning=ONE_A_MINUTE,
         details=fields("address, reason, log"),
     ),
@@ -751,8 +756,8 @@ CLIENT_LOG = (
         "no_broker", CLIENT, CLUSTER,
         fields("topic, broker_name, queue_id: int"),
         "NO_BROKER_ADDRESS",
-        "a Go client had no address of the queue's broker and did not pull; no group or client; "
-        "times are minutes",
+        "a Go client did not pull because it had no address for the queue's broker; the line "
+        "names neither the group nor the client, and `times` counts minutes",
         thinning=ONE_A_MINUTE,
         about=QUEUE,
         details=fields("log"),
@@ -761,7 +766,8 @@ CLIENT_LOG = (
         "nothing_committed", CLIENT, GROUP,
         fields("group, topic, broker_name, queue_id: int"),
         "NOTHING_COMMITTED",
-        "according to a broker, the group has committed nothing on the queue; times are minutes",
+        "a broker reported that the group has no committed offset for the queue; `times` counts "
+        "minutes",
         thinning=ONE_A_MINUTE,
         about=QUEUE,
         details=fields("log"),
@@ -776,20 +782,20 @@ CLIENT_LOG = (
         "request_failed", CLIENT, GROUP,
         fields("group, request, reason, address"),
         "REQUEST_FAILED",
-        "a server refused a client's request or did not answer it; times are minutes",
+        "a server refused or did not answer a client's request; `times` counts minutes",
         thinning=ONE_A_MINUTE,
         with_pid=True,
         details=fields(
-            "request (PULL, MEMBER_LIST, COMMIT), reason (the server's words), address (of the "
-            "server; empty if the line has none), log"
+            "request (PULL, MEMBER_LIST, COMMIT), reason (as worded by the server), address (of "
+            "the server; empty if the line has none), log"
         ),
     ),
     trouble(
         "broadcast_refused", CLIENT, GROUP,
-        fields("group, topic?, broker_name? (where the line before names them)"),
+        fields("group, topic?, broker_name? (if the previous line names them)"),
         "BROADCAST_REFUSED",
-        "a pull was refused because the group forbids broadcasting; topic and broker_name in 5.x "
-        "only",
+        "a broker refused a pull because the group forbids broadcasting; only 5.x logs the topic "
+        "and broker_name",
         with_pid=True,
         details=fields("log"),
     ),
@@ -802,7 +808,7 @@ POP_FACTS = (
         "no_assignment", BROKER, GROUP,
         fields("group, topic, reason (NO_MEMBERS, NO_TOPIC)"),
         "NO_ASSIGNMENT",
-        "a broker had no assignment to answer",
+        "a broker had no assignment to return",
         about=("topic", "broker_name"),
         details=fields("reason (NO_MEMBERS, NO_TOPIC)"),
     ),
@@ -810,14 +816,15 @@ POP_FACTS = (
         "strategy_unsupported", BROKER, CLUSTER,
         fields("strategy, client_addr"),
         "STRATEGY_UNSUPPORTED",
-        "an assignment by a strategy that brokers do not know; times are minutes",
+        "a client requested an assignment by a strategy that brokers do not support; `times` "
+        "counts minutes",
         thinning=ONE_A_MINUTE,
         about=("broker_name",),
         details=fields("strategy, client_addr"),
     ),
     LogFact(
         "revive_pass", BROKER, CLUSTER,
-        "a pass of the service that redelivers messages that no client acknowledged",
+        "a pass of the revive service, which redelivers unacknowledged messages",
         fields(
             "revive_queue: int, late_s: int (its first checkpoint was due at least this long ago; "
             "0: less than 10 s), stands: bool (late, and it ended where it began)"
@@ -827,8 +834,8 @@ POP_FACTS = (
         rows=(
             FactKind(
                 "REVIVE_PASS",
-                "the service that redelivers unacknowledged messages read a revive queue; times "
-                "are minutes",
+                "the revive service, which redelivers unacknowledged messages, read a revive "
+                "queue; `times` counts minutes",
                 EPISODES,
                 MINUTE_MS,
                 about=("broker_name",),
@@ -846,20 +853,21 @@ POP_FACTS = (
             "MESSAGE_NOT_READ, MESSAGE_GONE, GIVEN_UP), topic?, revive_queue?: int"
         ),
         "REVIVE_TROUBLE",
-        "why the service that redelivers unacknowledged messages did not",
+        "the reason why the revive service did not redeliver an unacknowledged message",
         about=("broker_name",),
         details=fields(
-            "reason (SWITCHED_OFF: timerWheelEnable=false, FAILED: an exception, PUT_FAILED: the "
-            "retry topic took no message, OFFSET_ILLEGAL: of the revive queue, TOO_SLOW: a message "
-            "was not read within 30 s, MESSAGE_NOT_READ: tried again, MESSAGE_GONE: no longer "
-            "stored, GIVEN_UP: not delivered again), revive_queue?"
+            "reason (SWITCHED_OFF: timerWheelEnable=false, FAILED: an exception, PUT_FAILED: a "
+            "write to the retry topic failed, OFFSET_ILLEGAL: an illegal offset of the revive "
+            "queue, TOO_SLOW: a message was not read within 30 s, MESSAGE_NOT_READ: the read is "
+            "retried, MESSAGE_GONE: the message is no longer stored, GIVEN_UP: the message is not "
+            "redelivered), revive_queue?"
         ),
     ),
     trouble(
         "pop_timed_out", CLIENT, GROUP,
         fields("group, topic, invisible_ms: int"),
         "POP_TIMED_OUT",
-        "popped messages were dropped unconsumed because their invisible time had ended",
+        "a client dropped popped messages unconsumed because their invisible time had expired",
         with_pid=True,
         about=("topic",),
         details=fields("invisible_ms, log"),
@@ -868,7 +876,7 @@ POP_FACTS = (
         "pop_forbidden", CLIENT, CLUSTER,
         fields("address (of the broker; empty if the line ends before it)"),
         "POP_FORBIDDEN",
-        "a broker with timerWheelEnable=false refused POP",
+        "a broker with timerWheelEnable=false refused a POP request",
         with_pid=True,
         details=fields("address, log, pid"),
     ),
@@ -876,7 +884,8 @@ POP_FACTS = (
         "missing_route", CLIENT, CLUSTER,
         fields("topic"),
         "MISSING_ROUTE",
-        "a client queries a topic without a route; no group or client",
+        "a client requested the route of a topic that has none; the line names neither the group "
+        "nor the client",
         with_pid=True,
         about=("topic",),
         details=fields("log, pid"),
