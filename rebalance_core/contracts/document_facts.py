@@ -5,7 +5,7 @@ from dataclasses import replace
 from rebalance_core.contracts.fact_declaration import DocumentFact, document_facts, fields
 
 _QUEUE = "topic, broker_name, queue_id: int"
-_OF_CLIENT = "client_file? (the client that was asked), partial?: bool (rows of it may be missing)"
+_OF_CLIENT = "client_file? (the queried client), partial?: bool (some of its rows may be missing)"
 _LISTED = (
     "subscriptions: tuple[tuple[str, str], ...], consume_type: str | None, "
     "message_model: str | None, consume_from_where: str | None"
@@ -24,21 +24,21 @@ _TOPIC = (
 )
 
 STORES = (
-    DocumentFact("topic_config", "a topic of topics.json", fields(_TOPIC)),
-    DocumentFact("subscription_group", "a group of subscriptionGroup.json", fields(_CONFIG)),
+    DocumentFact("topic_config", "a topic in topics.json", fields(_TOPIC)),
+    DocumentFact("subscription_group", "a group in subscriptionGroup.json", fields(_CONFIG)),
     DocumentFact(
         "committed_offset",
-        "an offset of consumerOffset.json",
+        "a committed offset in consumerOffset.json",
         fields("consumer_group, topic, queue_id: int, committed_offset: int"),
     ),
     DocumentFact(
         "local_offset",
-        "an offset of a client's own store",
+        "a committed offset in a client's local store",
         fields(_QUEUE + ", committed_offset: int, client_id, consumer_group"),
     ),
     DocumentFact(
         "order_info",
-        "the entry of a FIFO group's last pop of a queue",
+        "the order information for a FIFO group's last pop from a queue",
         fields(
             "consumer_group, topic, queue_id: int, attempt_id, commit_bits: int, "
             "offsets: list[int], pop_ms: int, invisible_ms: int, next_visible_ms: int | None, "
@@ -55,38 +55,44 @@ STORES = (
     ),
     DocumentFact(
         "store_form",
-        "which stores a RocksDB has",
-        fields("forms: list[str], modified: list[tuple[str, int]] (a JSON store, written when)"),
+        "the stores that a RocksDB contains",
+        fields(
+            "forms: list[str], modified: list[tuple[str, int]] (a JSON store and its write time)"
+        ),
     ),
     DocumentFact(
         "revive_metrics",
-        "a revive queue, by the broker's exporter",
+        "a revive queue, as reported by the broker's exporter",
         fields("revive_queue: int, late_ms: int, waiting: int | None, node: str | None"),
     ),
     DocumentFact(
         "pop_counts",
-        "what a broker counts of a group's pops of a topic, by its exporter",
+        "a broker's counters for a group's pops from a topic, as reported by its exporter",
         fields(
             "consumer_group, topic, node: str | None, checkpoints: int | None, "
             "acknowledgements: int | None, failed: int | None, put_back: int | None, "
             "given: int | None, given_again: int | None, in_flight: int | None"
         ),
     ),
-    DocumentFact("group_configs", "what was read of it", fields("groups: int, rejected: int")),
+    DocumentFact(
+        "group_configs",
+        "the entries read from subscriptionGroup.json",
+        fields("groups: int, rejected: int"),
+    ),
     DocumentFact(
         "exported_topic",
-        "a topic of an export",
+        "a topic in an export",
         fields(_TOPIC + ", summed: bool (over all brokers)"),
     ),
     DocumentFact(
-        "exported_subscription_group", "a group of an export", fields(_CONFIG + ", summed: bool")
+        "exported_subscription_group", "a group in an export", fields(_CONFIG + ", summed: bool")
     ),
 )
 
 DUMPS = (
     DocumentFact(
         "dump",
-        "one output as a whole",
+        "the output of one command as a whole",
         fields(
             "command, group: str | None, topic: str | None, broker: str | None, "
             "client_id: str | None, rows: int, rejected: int, error, cut_off: bool, "
@@ -111,7 +117,7 @@ DUMPS = (
     ),
     DocumentFact(
         "client",
-        "what a client answers",
+        "a client's status, as reported by the client",
         fields(
             "consumer_group: str | None, message_model: str | None, "
             "consume_from_where: str | None, consume_timestamp: str | None, version: str | None, "
@@ -125,12 +131,12 @@ DUMPS = (
     ),
     DocumentFact(
         "client_subscription",
-        "a topic that it subscribes",
+        "a topic that the client subscribes to",
         fields("topic, expression, class_filter: bool, " + _OF_CLIENT),
     ),
     DocumentFact(
         "client_queue",
-        "a queue that it holds",
+        "a queue that the client holds",
         fields(
             _QUEUE + ", commit_offset: int, cached_messages: int, cached_min_offset: int, "
             "cached_max_offset: int, try_unlock_times: int, cached_mib: int | None, "
@@ -140,29 +146,31 @@ DUMPS = (
     ),
     DocumentFact(
         "client_pop_queue",
-        "a queue that it pops",
+        "a queue that the client pops from",
         fields(_QUEUE + ", wait_ack_count: int, dropped: bool, last_pop_ms: int, " + _OF_CLIENT),
     ),
     DocumentFact(
         "client_rates",
-        "speeds of a topic",
+        "a client's rates for a topic",
         fields(
             "topic, pull_rt: float, pull_tps: float, consume_rt: float, consume_ok_tps: float, "
             "consume_failed_tps: float, consume_failed_msgs: int, " + _OF_CLIENT
         ),
     ),
     DocumentFact(
-        "client_offset", "a commit", fields(_QUEUE + ", commit_offset: int, " + _OF_CLIENT)
+        "client_offset",
+        "a client's committed offset",
+        fields(_QUEUE + ", commit_offset: int, " + _OF_CLIENT),
     ),
-    DocumentFact("listed_client", "a client that was asked", fields("client_id, version")),
+    DocumentFact("listed_client", "a queried client", fields("client_id, version")),
     DocumentFact(
         "stuck_queue",
-        "mqadmin's warning",
+        "a warning by mqadmin about a queue",
         fields("client_id, " + _QUEUE + ", trouble (lock, unlock, consume), count: int"),
     ),
     DocumentFact(
         "queue_progress",
-        "a row of consumerProgress",
+        "a consumerProgress row",
         fields(
             _QUEUE + ", topic_truncated: bool, broker_name_truncated: bool, broker_offset: int, "
             "consumer_offset: int, diff: int, inflight: int | None, last_time_ms: int | None, "
@@ -172,7 +180,7 @@ DUMPS = (
     ),
     DocumentFact(
         "queue_offsets",
-        "a row of topicStatus",
+        "a topicStatus row",
         fields(
             "broker_name, broker_name_truncated: bool, queue_id: int, min_offset: int, "
             "max_offset: int, last_updated_ms: int | None"
@@ -180,29 +188,33 @@ DUMPS = (
     ),
     DocumentFact(
         "route_broker",
-        "a broker of a route",
+        "a broker in a route",
         fields("cluster, broker_name, addresses: dict[str, str], acting?: bool | None"),
     ),
     DocumentFact(
         "route_queues",
-        "the queues of a route",
+        "a broker's queues in a route",
         fields(
             "broker_name, read_queue_nums: int, write_queue_nums: int, perm: int, partial?: bool"
         ),
     ),
     DocumentFact(
         "broker",
-        "a row of clusterList",
+        "a clusterList row",
         fields(
             "cluster, broker_name, broker_id: int, addr, version: str | None, "
             "activated: bool | None"
         ),
     ),
-    DocumentFact("server_settings", "getBrokerConfig", fields("address, settings: dict[str, str]")),
+    DocumentFact(
+        "server_settings",
+        "a server's settings (getBrokerConfig)",
+        fields("address, settings: dict[str, str]"),
+    ),
     DocumentFact("queue_mapping", "the topic is static", fields("topic")),
     DocumentFact(
         "rocksdb_export",
-        "an export was asked for",
+        "an export was requested",
         fields("done: bool, whole_cluster: bool, argument? (of the command)"),
     ),
 )
@@ -211,40 +223,44 @@ CLOSING = (
     DocumentFact(
         "admin_error", "the command failed", fields("exception, code: int | None, message")
     ),
-    DocumentFact("progress_total", "an end line of consumerProgress", fields("name, total: float")),
+    DocumentFact(
+        "progress_total", "a total at the end of consumerProgress", fields("name, total: float")
+    ),
 )
 """Facts about an output as a whole: they are stored in `dump` and are not evidence by themselves.
 """
 
 CONCLUDED = (
-    DocumentFact("broker_local", "a connection's end at the broker", fields("address")),
-    DocumentFact("broker_topic", "the topic of a broker's own name", fields("topic")),
-    DocumentFact("proxy_local", "a connection's end at the proxy", fields("address")),
+    DocumentFact("broker_local", "the broker's end of a connection", fields("address")),
+    DocumentFact("broker_topic", "the topic named after a broker", fields("topic")),
+    DocumentFact("proxy_local", "the proxy's end of a connection", fields("address")),
     DocumentFact("lite_topic", "the topic is of type LITE", fields("topic")),
     DocumentFact(
         "revive_progress",
-        "a revive queue of a broker, by consumerProgress",
+        "a broker's revive queue, as reported by consumerProgress",
         fields("broker_name, queue_id: int, broker_offset: int, consumer_offset: int"),
     ),
     DocumentFact(
         "reset_kept",
-        "a broker keeps resets",
+        "a broker stored an offset reset",
         fields("group, topic, broker, queue_id: int, offset: int"),
     ),
-    DocumentFact("queues_changed", "a broker's log has other queues of the topic", fields("topic")),
+    DocumentFact(
+        "queues_changed", "a broker's log states different queues for the topic", fields("topic")
+    ),
     DocumentFact("group_connected", "a member of the group is registered"),
-    DocumentFact("request_modes", "messageRequestMode.json was read whole"),
+    DocumentFact("request_modes", "messageRequestMode.json was read completely"),
     DocumentFact(
         "store_copied",
         "a copy of a store",
         fields("store, digest: str | None, version_ms: int | None, whole: bool"),
     ),
     DocumentFact("store_printed", "mqadmin printed a store", fields("store")),
-    DocumentFact("broker_out", "a broker went"),
+    DocumentFact("broker_out", "a broker went away"),
     DocumentFact("log_ended", "the broker's log ends"),
     DocumentFact(
         "consumer_listed",
-        "a connection that a dump alone shows",
+        "a connection that only a dump shows",
         fields(
             "channel, client_id, topics: list[str] | None, message_model: str | None, "
             "consume_from_where: str | None, "

@@ -25,7 +25,7 @@ OBSERVED_OWNERSHIP = Table(
         queue_id INT the queue id on that broker
         client_id STRING the holder
         observed_ms BIGINT when it was seen
-        source STRING file:line it came from
+        source STRING file:line of the evidence
         """
     ),
     required=False,
@@ -38,16 +38,16 @@ OBSERVED_MEMBERS = Table(
         """
         cluster STRING the RocketMQ cluster
         consumer_group STRING the group
-        asked_broker? STRING the broker that was asked; null: unknown, or a proxy
+        asked_broker? STRING the queried broker; null: unknown, or a proxy was queried
         client_id STRING the member
         client_addr? STRING as the broker lists it
         language? STRING as the broker lists it
         version? STRING as the broker lists it
-        subscriptions? ARRAY<STRING> its topics
+        subscriptions? ARRAY<STRING> the member's topics
         message_model? STRING {allowed}
-        consume_from_where? STRING ConsumeFromWhere
+        consume_from_where? STRING the member's ConsumeFromWhere
         observed_ms BIGINT when it was seen
-        source STRING file:line it came from
+        source STRING file:line of the evidence
         """,
         message_model=MESSAGE_MODELS,
     ),
@@ -60,15 +60,15 @@ OBSERVED_FACTS = Table(
     columns(
         """
         cluster STRING the RocketMQ cluster
-        kind STRING what is stated: one of FACT_KINDS
-        consumer_group? STRING what it concerns
-        topic? STRING what it concerns
-        broker_name? STRING the broker that it concerns, or that stated it
-        queue_id? INT what it concerns
-        client_id? STRING what it concerns
-        first_ms BIGINT when it was stated first and last
-        last_ms BIGINT when it was stated first and last
-        times BIGINT rows of one dump; else seconds in which it was stated
+        kind STRING the kind of fact, one of FACT_KINDS
+        consumer_group? STRING what the fact concerns
+        topic? STRING what the fact concerns
+        broker_name? STRING the broker that the fact concerns or that stated it
+        queue_id? INT what the fact concerns
+        client_id? STRING what the fact concerns
+        first_ms BIGINT when the fact was first and last stated
+        last_ms BIGINT when the fact was first and last stated
+        times BIGINT rows of one dump; otherwise the seconds in which the fact was stated
         details MAP<STRING, STRING> the fields of the kind
         source STRING file:line of the first statement
         """
@@ -88,24 +88,24 @@ STEADY = "has a line every few seconds"
 
 COVERAGE = Table(
     "coverage",
-    "The period for which a host's files of one kind are evidence. What no row covers was not "
+    "The period for which a host's files of one kind are evidence. A period without a row was not "
     "examined.",
     columns(
         """
         cluster STRING the RocketMQ cluster
         host STRING the folder of its files, or `mqadmin`
         role STRING {allowed}
-        kind STRING kind of file
-        from_ms? BIGINT first line, or when it was written
-        to_ms? BIGINT last line, or as from_ms
-        lines BIGINT lines or rows read
-        understood BIGINT lines or rows understood
-        facts BIGINT facts that they state
-        complete BOOLEAN false: cut off, refused, or unreadable before its end
-        clock_offset_ms? BIGINT by how much its clock is behind the others
-        clock_error_ms? BIGINT the remaining error of its corrected times
-        time_zone? STRING zone of its times; null: epoch times
-        note? STRING what is special or missing
+        kind STRING the kind of file
+        from_ms? BIGINT time of the first line, or when the file was written
+        to_ms? BIGINT time of the last line, or the same as from_ms
+        lines BIGINT number of lines or rows read
+        understood BIGINT number of lines or rows understood
+        facts BIGINT number of facts stated in them
+        complete BOOLEAN false: a file was cut off, refused or unreadable before its end
+        clock_offset_ms? BIGINT how far the host's clock is behind the others
+        clock_error_ms? BIGINT the remaining error of the corrected times
+        time_zone? STRING time zone of the host's timestamps; null: epoch times
+        note? STRING a remark on special or missing content
         """,
         role=ROLES,
     ),
@@ -121,7 +121,7 @@ _OTHER_KINDS = (
     FactKind(
         "COLLECTED",
         "the collection as a whole",
-        details=fields("start_ms, end_ms, hashed? (the addresses of clients look hashed)"),
+        details=fields("start_ms, end_ms, hashed? (client addresses look hashed)"),
     ),
     FactKind("EXPECTED_BROKER", "collection.toml expects this broker", about=_OF_BROKER),
     FactKind(
@@ -131,19 +131,18 @@ _OTHER_KINDS = (
     ),
     FactKind(
         "BROKER_FILE",
-        "files of a broker",
+        "a broker's collected files",
         about=_OF_BROKER,
         details=fields(
-            "file (log, store), name (broker.log, topics.json, …), files (how many), facts, "
-            "until_ms? (last line of broker.log), "
-            "unreadable? (files of broker.log without a readable end), "
-            "folders? (whose logs speak for the broker), unlogged? (those of them without one), "
-            "elected? (whether DLedger elects the master)"
+            "file (log, store), name (broker.log, topics.json, …), files (number of files), "
+            "facts, until_ms? (last line of broker.log), unreadable? (broker.log files without a "
+            "readable end), folders? (folders whose logs cover the broker), unlogged? (those of "
+            "them without a log), elected? (whether DLedger elects the master)"
         ),
     ),
     FactKind(
         "BROKER_STORE",
-        "the broker uses RocksDB, and when each JSON store was last exported, epoch ms",
+        "the broker's RocksDB form and the last export time of each JSON store, epoch ms",
         about=_OF_BROKER,
         details=fields(
             "form (ROCKSDB, SINGLE_ROCKSDB, ROCKSDB_V2), topics.json, subscriptionGroup.json, "
@@ -154,43 +153,44 @@ _OTHER_KINDS = (
         "BROKER_SLAVES",
         "the broker has slaves",
         about=_OF_BROKER,
-        details=fields("mode (without its master: REFUSED, SLAVE_READ, ACTING)"),
+        details=fields("mode (while the master is down: REFUSED, SLAVE_READ, ACTING)"),
     ),
     FactKind(
         "NAME_SERVER_FILE",
         "a name server's log was collected",
-        details=fields("name, files (how many), facts"),
+        details=fields("name, files (number of files), facts"),
     ),
     FactKind(
         "DUMP",
-        "one output of mqadmin",
+        "the output of one mqadmin command",
         MOMENTS,
         details=fields(
-            "command, rows, rejected (lines), error, proxy? (if one was asked), "
-            "queues_told? (consumerStatus: false if some of its queues may be missing), cut_off?, "
-            "partial? (rows may be missing: it was cut off, or some were refused)"
+            "command, rows, rejected (lines), error, proxy? (if a proxy was queried), "
+            "queues_told? (consumerStatus: false if some queues may be missing), cut_off?, "
+            "partial? (rows may be missing because the output was cut off or some rows were "
+            "refused)"
         ),
     ),
     FactKind(
         "NOT_READ",
-        "a dump or store that is empty or of which rows may be missing, a refused file, or a "
-        "server's log with fewer than half of its lines understood",
+        "an empty or possibly incomplete dump or store, a refused file, or a server log of which "
+        "fewer than half of the lines were understood",
         details=fields(
-            "what (command, or file), name? (of the name server), lines, understood, "
-            "code, why (of the first refusal), first_line, looks_like"
+            "what (command or file), name? (of the name server), lines, understood, code, why "
+            "(reason for the first refusal), first_line, looks_like"
         ),
     ),
     FactKind(
         "NOT_COLLECTED",
-        "what the collector could not copy or query, or an unfinished copy (.part)",
-        details=fields("what (a path in the collection, a broker or a question), why"),
+        "an item that the collector could not copy or query, or an unfinished copy (.part)",
+        details=fields("what (a path in the collection, a broker or a query), why"),
     ),
     FactKind(
         "GROUP_RENAMED",
-        "logs name a group otherwise than dumps or stores: it is read under the name in the latter",
+        "logs name a group differently from dumps or stores, whose name is used",
         details=fields(
-            "in_logs, group (the name in dumps and stores), log, dump (or the store; the files "
-            "that have them)"
+            "in_logs, group (the name in dumps and stores), log, dump (the files with these "
+            "names; dump may be a store)"
         ),
     ),
     FactKind(
@@ -201,30 +201,33 @@ _OTHER_KINDS = (
     ),
     FactKind(
         "REVIVE_PROGRESS",
-        "how far a broker has read a revive queue, according to consumerProgress",
+        "a broker's progress in a revive queue, according to consumerProgress",
         MOMENTS,
         about=_OF_BROKER,
         details=fields("revive_queue, offset (the last one read), end (the next to be written)"),
     ),
     FactKind(
         "REVIVE_METRICS",
-        "a revive queue by the broker's metrics",
+        "a revive queue, according to the broker's metrics",
         MOMENTS,
         about=_OF_BROKER,
         details=fields(
-            "revive_queue, late_ms (how long ago its first checkpoint was due), waiting (entries "
-            "not read yet)"
+            "revive_queue, late_ms (how long ago its first checkpoint was due), waiting (unread "
+            "entries)"
         ),
     ),
     FactKind(
         "BROKER_REGISTERED",
-        "the last line of a name server's log on the broker",
+        "the last line about the broker in a name server's log",
         about=_OF_BROKER,
-        details=fields("name, registered, untold_ms? (since it had registered no line removed it)"),
+        details=fields(
+            "name, registered, untold_ms? (time since which the broker had been "
+            "registered, without a line that removed it)"
+        ),
     ),
     FactKind(
         "GROUP_CONFIG",
-        "the broker's last subscriptionGroup.json",
+        "the group's settings in the broker's last subscriptionGroup.json",
         about=_OF_BROKER,
         details=fields(
             "consume_enable, consume_broadcast_enable, consume_from_min_enable, "
@@ -235,19 +238,19 @@ _OTHER_KINDS = (
     ),
     FactKind(
         "GROUP_CONFIGS",
-        "what was read from that file",
+        "the number of entries read from that file",
         about=_OF_BROKER,
         details=fields("groups, rejected (entries)"),
     ),
     FactKind(
         "GROUP_AT_BROKER",
-        "consumerConnection of this broker",
+        "the group's consumerConnection output for this broker",
         MOMENTS,
         details=fields(_AT_BROKER),
     ),
     FactKind(
         "GROUP_AT_PROXY",
-        "consumerConnection of a proxy",
+        "the group's consumerConnection output for a proxy",
         MOMENTS,
         details=fields(_AT_BROKER + ", proxy"),
     ),
@@ -256,7 +259,7 @@ _OTHER_KINDS = (
         "a member that consumerConnection lists",
         MOMENTS,
         about=_OF_CLIENT,
-        details=fields("client_addr, language, version, proxy? (if one was asked)"),
+        details=fields("client_addr, language, version, proxy? (if a proxy was queried)"),
     ),
     FactKind(
         "HELD_QUEUE",
@@ -270,7 +273,7 @@ _OTHER_KINDS = (
     ),
     FactKind(
         "POP_QUEUE",
-        "a client's pop process queue (queue_id -1: any of the broker's)",
+        "a client's pop process queue; queue_id -1 stands for any queue of the broker",
         MOMENTS,
         about=(*QUEUE, *_OF_CLIENT),
         details=fields("wait_ack_count, dropped, last_pop_ms"),
@@ -284,28 +287,29 @@ _OTHER_KINDS = (
     ),
     FactKind(
         "HEARTBEAT_INTERVAL",
-        "heartbeatBrokerInterval that differs from the default",
+        "a client's heartbeatBrokerInterval, if it differs from the default",
         about=_OF_CLIENT,
         details=fields("interval_ms"),
     ),
     FactKind(
         "GAVE_UP_ASKING",
-        "a client with clientRebalance=false divides the topic itself",
+        "a client with clientRebalance=false allocates the topic's queues itself",
         about=("topic", *_OF_CLIENT),
         details=fields(
-            "strategy, over_ms? (when it asked again or was restarted), over_by? (the line)"
+            "strategy, over_ms? (when it queried the broker again or was restarted), over_by? "
+            "(the line that shows this)"
         ),
     ),
     FactKind(
         "CONSUME_RATE",
-        "consume RT of a topic, mean of the last minute",
+        "a client's mean consume RT for a topic over the last minute",
         MOMENTS,
         about=("topic", *_OF_CLIENT),
         details=fields("consume_rt_ms"),
     ),
     FactKind(
         "ORDER_BLOCK",
-        "consumerOrderInfo.json: what a FIFO group last popped from the queue",
+        "the last pop of a FIFO group from the queue, according to consumerOrderInfo.json",
         MOMENTS,
         about=QUEUE,
         details=fields(
@@ -316,43 +320,44 @@ _OTHER_KINDS = (
     ),
     FactKind(
         "POP_COUNTS",
-        "a group's pops of a topic and of its retries, by the broker's metrics; counts are since "
-        "the broker started, empty: not shown",
+        "a group's pops from a topic and its retry topic, according to the broker's metrics; "
+        "counts start at the broker's start, and a count that the metrics lack is empty",
         MOMENTS,
         about=("topic", "broker_name"),
         details=fields(
-            "checkpoints (written by pops and renewals), acknowledgements (written, also by "
-            "renewals), failed (of both, refused by the store), put_back (into the retry topic), "
-            "given (messages of the topic), given_again (of its retry topic), in_flight (popped "
-            "and not acknowledged, at that moment)"
+            "checkpoints (written by pops and renewals), acknowledgements (written by "
+            "acknowledgements and renewals), failed (checkpoints and acknowledgements that the "
+            "store refused), put_back (messages written to the retry topic), given (messages "
+            "delivered from the topic), given_again (messages delivered from its retry topic), "
+            "in_flight (messages popped but not acknowledged at that moment)"
         ),
     ),
     FactKind(
         "NOT_ONLINE",
-        "consumerConnection failed with CODE 206: the broker, or proxy, knows no member",
+        "consumerConnection failed with CODE 206 because the broker or proxy knows no member",
         MOMENTS,
-        details=fields("proxy? (if one was asked)"),
+        details=fields("proxy? (if a proxy was queried)"),
     ),
     FactKind(
         "PROXY",
-        "a proxy, collected or expected",
-        details=fields("name, mode (CLUSTER, LOCAL), addresses, files (how many)"),
+        "a proxy that was collected or is expected",
+        details=fields("name, mode (CLUSTER, LOCAL), addresses, files (number of files)"),
     ),
     FactKind(
         "STUCK_QUEUE",
-        "mqadmin's warning of a queue",
+        "a warning by mqadmin about a queue",
         MOMENTS,
         about=(*QUEUE, *_OF_CLIENT),
         details=fields("trouble (lock, unlock, consume), count"),
     ),
     FactKind(
         "QUEUE_PROGRESS",
-        "consumerProgress",
+        "a consumerProgress row",
         MOMENTS,
         about=QUEUE,
         details=fields(
-            "broker_offset, consumer_offset (0 may mean none), last_time_ms, client_ip, "
-            "with_clients (-s true), names_cut (topic or broker)"
+            "broker_offset, consumer_offset (0 may mean no commit), last_time_ms, client_ip, "
+            "with_clients (-s true), names_cut (truncated topic or broker name)"
         ),
     ),
 )
@@ -382,7 +387,7 @@ LATENCY_KINDS = (
 )
 LATENCIES = Table(
     "latencies",
-    "How long a request took, according to log lines at the default level.",
+    "The duration of a request, according to log lines at the default level.",
     columns(
         """
         cluster STRING the RocketMQ cluster
@@ -390,10 +395,10 @@ LATENCIES = Table(
         consumer_group STRING the group
         client_id? STRING the client that sent the request; null: not known
         broker_name? STRING the broker that it concerns; null: not known
-        version? STRING of the client; null: not known
-        at_ms BIGINT when it ended
-        ms DOUBLE milliseconds
-        source STRING file:line of its end
+        version? STRING version of the client; null: not known
+        at_ms BIGINT when the request ended
+        ms DOUBLE duration in milliseconds
+        source STRING file:line that shows the end
         """,
         kind=LATENCY_KINDS,
     ),
@@ -403,7 +408,7 @@ LATENCIES = Table(
 ADD, DROP = "ADD", "DROP"
 QUEUE_MOVES = Table(
     "queue_moves",
-    "A queue that a client's pass took or gave up, according to the client's log.",
+    "A queue that a client's rebalance pass took over or revoked, according to the client's log.",
     columns(
         """
         cluster STRING the RocketMQ cluster
@@ -411,10 +416,10 @@ QUEUE_MOVES = Table(
         topic STRING the topic
         broker_name STRING the broker
         queue_id INT the queue id on that broker
-        client_id? STRING the client; null: its log does not show which of several
-        at_ms BIGINT when
+        client_id? STRING the client; null: the log does not show which of several clients
+        at_ms BIGINT when the client logged it
         action STRING {allowed}
-        source STRING file:line of it
+        source STRING file:line of the move
         """,
         action=(ADD, DROP),
     ),
