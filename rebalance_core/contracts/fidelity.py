@@ -35,24 +35,25 @@ ADD or DROP, a queue's time without an owner (negative: with several), a row of 
 
 FIDELITY_SAMPLES = Table(
     "fidelity_samples",
-    "A time that clients' logs show after a change, compared with the futures of that change.",
+    "A time that client logs show after a change, compared with the simulated futures of that "
+    "change.",
     columns(
         f"""
         cluster STRING the RocketMQ cluster
         consumer_group STRING the group
         {_WHAT.strip()}
-        at_ms BIGINT the change, or the end of the latency
+        at_ms BIGINT when the change happened, or when the latency ended
         client_id? STRING the client; null: all clients with a log, or a queue
         topic? STRING the topic; null: no queue is meant
         broker_name? STRING the broker; null: no queue is meant
         queue_id? INT the queue id on that broker
-        observed_ms DOUBLE milliseconds, from the change
+        observed_ms DOUBLE observed time in milliseconds, from the change
         share DOUBLE share of the futures that have it, 0 to 1
-        simulated_ms_min? DOUBLE of these futures; null: none has it
-        simulated_ms_p5? DOUBLE of these futures; null: none has it
-        simulated_ms_p50? DOUBLE of these futures; null: none has it
-        simulated_ms_p95? DOUBLE of these futures; null: none has it
-        simulated_ms_max? DOUBLE of these futures; null: none has it
+        simulated_ms_min? DOUBLE time in these futures; null: no future has it
+        simulated_ms_p5? DOUBLE time in these futures; null: no future has it
+        simulated_ms_p50? DOUBLE time in these futures; null: no future has it
+        simulated_ms_p95? DOUBLE time in these futures; null: no future has it
+        simulated_ms_max? DOUBLE time in these futures; null: no future has it
         place STRING {{allowed}}: of the observed time: between p5 and p95, min and max, outside
         """,
         measure=MEASURES,
@@ -62,18 +63,18 @@ FIDELITY_SAMPLES = Table(
 
 FIDELITY = Table(
     "fidelity",
-    "Where the times of one kind in clients' logs lie among the simulated futures.",
+    "The position of the times of one kind in client logs among the simulated futures.",
     columns(
         f"""
         cluster STRING the RocketMQ cluster
         {_WHAT.strip()}
-        samples BIGINT rows of fidelity_samples
-        inside BIGINT of them between p5 and p95 of the futures
-        in_range BIGINT of them between min and max of the futures
-        observed_ms_p50? DOUBLE of the samples; null: there is none
-        observed_ms_p95? DOUBLE of the samples; null: there is none
-        simulated_ms_p50? DOUBLE of the futures of all samples; null: there is none
-        simulated_ms_p95? DOUBLE of the futures of all samples; null: there is none
+        samples BIGINT number of rows in fidelity_samples
+        inside BIGINT samples between p5 and p95 of the futures
+        in_range BIGINT samples between min and max of the futures
+        observed_ms_p50? DOUBLE time in the samples; null: there are no samples
+        observed_ms_p95? DOUBLE time in the samples; null: there are no samples
+        simulated_ms_p50? DOUBLE time in the futures of all samples; null: there are no futures
+        simulated_ms_p95? DOUBLE time in the futures of all samples; null: there are no futures
         delays STRING the basis of the simulated delays: recordings, or a fit
         verdict STRING {{allowed}}
         reason? STRING why it differs, or why this is unknown

@@ -46,17 +46,17 @@ NIGHTS = Table(
     columns(
         """
         cluster STRING the RocketMQ cluster
-        end_ms BIGINT end of what was audited, and of the night
-        run_id STRING of `_run.json`
-        start_ms BIGINT begin of the night: the end of the night before; or of what was audited
+        end_ms BIGINT end of the audited period, and of the night
+        run_id STRING the run id in `_run.json`
+        start_ms BIGINT start: the end of the previous night, or the start of the audited period
         verdict STRING {allowed}
-        complete BOOLEAN the collection lacked nothing
-        missing ARRAY<STRING> what it lacked: summaries of COLLECTION_INCOMPLETE
-        errors INT open findings of severity ERROR
-        warnings INT of severity WARNING
-        infos INT of severity INFO
-        groups MAP<STRING, INT> groups by verdict
-        library_version STRING of rebalance-core
+        complete BOOLEAN nothing was missing from the collection
+        missing ARRAY<STRING> what was missing: summaries of COLLECTION_INCOMPLETE findings
+        errors INT number of open findings of severity ERROR
+        warnings INT number of open findings of severity WARNING
+        infos INT number of open findings of severity INFO
+        groups MAP<STRING, INT> number of groups by verdict
+        library_version STRING version of rebalance-core
         """,
         verdict=tuple(RUN_VERDICTS),
     ),
@@ -70,11 +70,11 @@ GROUP_NIGHTS = Table(
         """
         cluster STRING the RocketMQ cluster
         consumer_group STRING the group
-        end_ms BIGINT end of what was audited
+        end_ms BIGINT end of the audited period
         run_id STRING as in nights
         verdict STRING {allowed}
-        reason? STRING UNKNOWN: why; UNSTABLE: what changed
-        members_first INT members when the night began, or in the first epoch; 0 without one
+        reason? STRING for UNKNOWN the reason, for UNSTABLE what changed
+        members_first INT members at the start of the night or in the first epoch; 0 without epochs
         members_last INT members in the last epoch
         joins INT processes that joined after the first epoch
         leaves INT processes that left
@@ -88,9 +88,9 @@ GROUP_NIGHTS = Table(
         orphan_ms BIGINT queues x ms without an owner while the group had members
         shared_ms BIGINT queues x ms with more than one holder
         behind? BIGINT as in group_verdicts
-        worst_skipped? BIGINT the most messages skipped by one new owner
-        worst_replayed? BIGINT the most messages read again by one new owner
-        settle_p99_ms? BIGINT slowest change of this night, by propagate, 99 %
+        worst_skipped? BIGINT largest number of messages skipped by one new owner
+        worst_replayed? BIGINT largest number of messages read again by one new owner
+        settle_p99_ms? BIGINT 99th percentile of this night's slowest change, by propagate
         """,
         verdict=tuple(VERDICTS),
     ),
@@ -99,28 +99,28 @@ GROUP_NIGHTS = Table(
 
 OPEN_FINDINGS = Table(
     "open_findings",
-    "A finding above INFO from any night, and how it developed.",
+    "A finding above INFO from any night, and its state in the last night.",
     columns(
         """
         cluster STRING the RocketMQ cluster
-        fingerprint STRING of findings
+        fingerprint STRING the fingerprint in findings
         rule_id STRING the rule
         consumer_group? STRING the group concerned
         topic? STRING the topic concerned
         broker_name? STRING the broker concerned
-        owner? STRING the team of --owners; null: no pattern fits
+        owner? STRING the team in --owners; null: no pattern matches
         state STRING {allowed}
         first_night_ms BIGINT end_ms of the first night
-        opened_night_ms? BIGINT of the night that found it first, or again; null: maybe an earlier
-        last_seen_ms BIGINT end_ms of the last night
-        nights_seen INT nights that found it
-        nights_unseen INT nights since then that did not check
-        over_night_ms? BIGINT HEALED, GONE: end_ms of the night that shows it
-        reopened INT how often it came back
-        severity STRING in that night: {allowed}
-        summary STRING one sentence of that night
-        remedy STRING what to do, by that night
-        caused_by? STRING fingerprint of the finding it follows from
+        opened_night_ms? BIGINT of the night that found it first or again; null: maybe an earlier
+        last_seen_ms BIGINT end_ms of the last night that found it
+        nights_seen INT number of nights that found it
+        nights_unseen INT number of nights since then that did not check it
+        over_night_ms? BIGINT for HEALED and GONE, end_ms of the night that shows it
+        reopened INT number of times that the finding was reopened
+        severity STRING severity in the last night that found it: {allowed}
+        summary STRING the finding's summary in that night
+        remedy STRING the finding's remedy in that night
+        caused_by? STRING the fingerprint of the finding that causes this one
         """,
         state=FINDING_STATES,
         severity=SEVERITIES,
@@ -147,11 +147,11 @@ FLAPS = Table(
         subject STRING the group, or the part of client ids before @
         from_ms BIGINT first hour that counts
         to_ms BIGINT end of the last hour that counts
-        joins_per_hour DOUBLE in the hours that count
-        leaves_per_hour DOUBLE in the same hours; losses too
-        share_of_nights DOUBLE nights with such an hour, of all that observed the subject
+        joins_per_hour DOUBLE joins per hour in the hours that count
+        leaves_per_hour DOUBLE leaves and losses per hour in the same hours
+        share_of_nights DOUBLE share of nights with such an hour, of those that observed the subject
         recurring_hours ARRAY<INT> hours of the day, UTC, at which changes recur
-        first_mover? STRING GROUP: the host that mostly changes first
+        first_mover? STRING for GROUP, the host that most often changes first
         """,
         subject_kind=(OF_GROUP, OF_HOST),
     ),

@@ -16,31 +16,31 @@ CLUSTER_EVENTS = Table(
     columns(
         """
         cluster STRING the RocketMQ cluster
-        event_ms BIGINT when it happened
-        sequence BIGINT order among equal times within a cluster
+        event_ms BIGINT when the event happened
+        sequence BIGINT order of events at the same time within a cluster
         event_type STRING an event type of docs/semantics.md
-        consumer_group? STRING consumer events: the group
-        client_id? STRING consumer events: the client id, an opaque string
+        consumer_group? STRING the group, for consumer events
+        client_id? STRING the client id, an opaque string, for consumer events
         channel_id? STRING a process as seen by brokers; null: the nameless channel
-        topic? STRING topic and (un)subscribe events
+        topic? STRING the topic, for topic and (un)subscribe events
         broker_name? STRING the broker; TOPIC_DELETED, null: all; consumers: the only one to see it
-        read_queue_nums? INT TOPIC_CONFIG: queues consumers read
-        write_queue_nums? INT TOPIC_CONFIG: queues producers write
-        perm? INT TOPIC_CONFIG: 4 read + 2 write; 6 when null
+        read_queue_nums? INT TOPIC_CONFIG: queues that consumers read
+        write_queue_nums? INT TOPIC_CONFIG: queues that producers write
+        perm? INT TOPIC_CONFIG: sum of 4 (read) and 2 (write); null: 6
         subscriptions? ARRAY<STRING> CONSUMER_JOIN: its topics; null: the group's, or else unknown
         strategy? STRING CONSUMER_JOIN: its own strategy text; null: the group's
-        detail? STRING how it was lost; OBSERVED; a request mode; the mode of slaves or notices
-        version? STRING CONSUMER_JOIN, BROKER_UP: of this client or broker; null: the group's
-        message_model? STRING CONSUMER_JOIN: its own; null: the group's
-        consume_from_where? STRING CONSUMER_JOIN: its own; null: the group's
-        rebalance_mode? STRING CONSUMER_JOIN: its own; null: the group's
-        language? STRING CONSUMER_JOIN: its language ({allowed}); null: unknown, taken as JAVA
-        wait_interval_ms? BIGINT CONSUMER_JOIN: its own; null: the group's
-        min_interval_ms? BIGINT CONSUMER_JOIN: its own; null: the group's
-        poll_name_server_interval_ms? BIGINT CONSUMER_JOIN: its own; null: the group's
-        heartbeat_broker_interval_ms? BIGINT CONSUMER_JOIN: its own; null: the group's
-        persist_consumer_offset_interval_ms? BIGINT CONSUMER_JOIN: its own; null: the group's
-        source? STRING file:line the event came from
+        detail? STRING the kind of loss, OBSERVED, a request mode, or the mode of slaves or notices
+        version? STRING CONSUMER_JOIN, BROKER_UP: version of the client or broker; null: the group's
+        message_model? STRING CONSUMER_JOIN: its own value; null: the group's
+        consume_from_where? STRING CONSUMER_JOIN: its own value; null: the group's
+        rebalance_mode? STRING CONSUMER_JOIN: its own value; null: the group's
+        language? STRING CONSUMER_JOIN: its language ({allowed}); null: unknown, treated as JAVA
+        wait_interval_ms? BIGINT CONSUMER_JOIN: its own value; null: the group's
+        min_interval_ms? BIGINT CONSUMER_JOIN: its own value; null: the group's
+        poll_name_server_interval_ms? BIGINT CONSUMER_JOIN: its own value; null: the group's
+        heartbeat_broker_interval_ms? BIGINT CONSUMER_JOIN: its own value; null: the group's
+        persist_consumer_offset_interval_ms? BIGINT CONSUMER_JOIN: its own value; null: the group's
+        source? STRING file:line from which the event came
         """,
         event_type=events.EVENT_TYPES,
         language=LANGUAGES,
@@ -76,19 +76,19 @@ CONSUMER_GROUPS = Table(
         consume_from_where? STRING ConsumeFromWhere; default CONSUME_FROM_LAST_OFFSET
         consume_timestamp_ms? BIGINT CONSUME_FROM_TIMESTAMP: the timestamp; may be 0
         ordered? BOOLEAN orderly listener; default false
-        client_version? STRING default 5.3; a version without patch means its last patch
-        broker_version? STRING default 5.3; a version without patch means its last patch
+        client_version? STRING version, default 5.3; without a patch number, its last patch is meant
+        broker_version? STRING version, default 5.3; without a patch number, its last patch is meant
         rebalance_mode? STRING CLIENT, BROKER (members ask one), PROXY (gRPC); default CLIENT
-        pull_threshold_for_queue? INT messages; default 1000
-        pull_threshold_size_for_queue? INT MiB; default 100
-        pull_threshold_for_topic? INT messages; default -1 = off
-        pull_threshold_size_for_topic? INT MiB; default -1 = off
-        notified? BOOLEAN brokers notify its members of joins and leaves; default true
-        wait_interval_ms? BIGINT between two passes of a client that no notice wakes; default 20000
-        min_interval_ms? BIGINT between two passes of a client (5.2+); default 1000
-        poll_name_server_interval_ms? BIGINT between two route polls; default 30000
-        heartbeat_broker_interval_ms? BIGINT between two heartbeats; default 30000
-        persist_consumer_offset_interval_ms? BIGINT from commit to commit; default 5000
+        pull_threshold_for_queue? INT limit in messages; default 1000
+        pull_threshold_size_for_queue? INT limit in MiB; default 100
+        pull_threshold_for_topic? INT limit in messages; default -1 = off
+        pull_threshold_size_for_topic? INT limit in MiB; default -1 = off
+        notified? BOOLEAN brokers notify the group's members of joins and leaves; default true
+        wait_interval_ms? BIGINT time between passes of a client that no notice wakes; default 20000
+        min_interval_ms? BIGINT shortest time between two passes of a client (5.2+); default 1000
+        poll_name_server_interval_ms? BIGINT time between two route polls; default 30000
+        heartbeat_broker_interval_ms? BIGINT time between two heartbeats; default 30000
+        persist_consumer_offset_interval_ms? BIGINT time between two commits; default 5000
         """,
         consumer_type=CONSUMER_TYPES,
         message_model=MESSAGE_MODELS,
@@ -108,7 +108,7 @@ QUEUE_OFFSETS = Table(
         topic STRING the topic
         broker_name STRING the broker
         queue_id INT the queue id on that broker
-        observed_ms BIGINT when it was seen
+        observed_ms BIGINT when the offsets were observed
         min_offset BIGINT minimum offset
         max_offset BIGINT next offset to be written
         head_cached? BOOLEAN entry 0 is in page cache; null: not known; counts only when max > 0
@@ -130,8 +130,8 @@ COMMITTED_OFFSETS = Table(
         broker_name STRING the broker
         queue_id INT the queue id on that broker
         client_id? STRING the sender, or the owner of a local store; null: seen on the broker
-        observed_ms BIGINT when it was sent, or seen on the broker
-        committed_offset BIGINT the offset the next owner would read
+        observed_ms BIGINT when the commit was sent, or seen on the broker
+        committed_offset BIGINT the offset from which the next owner would read
         """
     ),
     key=("cluster", "consumer_group", *QUEUE_KEY, "client_id", "observed_ms"),

@@ -29,19 +29,19 @@ FINDINGS = Table(
         cluster STRING the RocketMQ cluster
         rule_id STRING the rule
         severity STRING {allowed}
-        consumer_group? STRING what it concerns
-        topic? STRING what it concerns
-        broker_name? STRING what it concerns
-        queue_id? INT what it concerns
-        client_id? STRING what it concerns
-        first_ms? BIGINT since and until when
-        last_ms? BIGINT since and until when
+        consumer_group? STRING what the finding concerns
+        topic? STRING what the finding concerns
+        broker_name? STRING what the finding concerns
+        queue_id? INT what the finding concerns
+        client_id? STRING what the finding concerns
+        first_ms? BIGINT the period of the finding
+        last_ms? BIGINT the period of the finding
         summary STRING what is wrong, in one sentence
-        evidence MAP<STRING, STRING> the values that show it
+        evidence MAP<STRING, STRING> the values that show the finding
         remedy STRING what to do
-        accepted? STRING the reason, if it is accepted
-        fingerprint? STRING the same in every run
-        caused_by? STRING fingerprint of the finding it follows from
+        accepted? STRING the reason for accepting the finding; null: not accepted
+        fingerprint? STRING the finding's id, the same in every run
+        caused_by? STRING the fingerprint of the finding that causes this one
         """,
         severity=SEVERITIES,
     ),
@@ -55,19 +55,19 @@ GROUP_VERDICTS = Table(
         cluster STRING the RocketMQ cluster
         consumer_group STRING the group
         verdict STRING {allowed}
-        reason STRING UNKNOWN: why; UNSTABLE: what changed; else empty
-        looks INT observations compared
-        differences INT queues that differ outside every window
-        members INT processes at the end
+        reason STRING for UNKNOWN the reason, for UNSTABLE what changed, otherwise empty
+        looks INT number of observations compared
+        differences INT number of queues that differ outside every window
+        members INT number of processes at the end
         dumped_ms? BIGINT when ownership was last dumped
-        unasked ARRAY<STRING> brokers not asked for the group's members
-        settled_by? STRING UNKNOWN: the file or command that would settle it
-        queues? INT readable queues in the last epoch; null: no ledger
-        behind? BIGINT messages unread by the newest commits; null: unknown, or a broker is down
-        moved? INT queues given an owner in the night, after the first epoch; null: no ledger
+        unasked ARRAY<STRING> brokers that were not queried for the group's members
+        settled_by? STRING for UNKNOWN, the file or command that would settle the verdict
+        queues? INT number of readable queues in the last epoch; null: no ledger
+        behind? BIGINT unread messages by the newest commits; null: unknown, or a broker is down
+        moved? INT queues that received an owner after the night's first epoch; null: no ledger
         changed_ms? BIGINT start of the last epoch; null: no ledger
-        dumps INT dumps of the group collected
-        basis STRING {allowed}: the evidence of who the members are
+        dumps INT number of collected dumps of the group
+        basis STRING {allowed}: the evidence for the group's members
         progress STRING {allowed}
         progress_reason? STRING why progress is UNKNOWN (docs/audit-rules.md)
         health STRING {allowed}
@@ -141,17 +141,17 @@ def by_cause(findings: Iterable[tuple[str | None, str | None]]) -> list[list[int
 
 POP_REACH = Table(
     "pop_reach",
-    "Queues that a client may take messages from when members share them.",
+    "Queues from which a client may take messages when members share the queues.",
     columns(
         """
         cluster STRING the RocketMQ cluster
         consumer_group STRING the group
         topic STRING the topic
         broker_name STRING the broker
-        queue_id INT the queue id; -1: any readable one of the broker
-        client_id STRING who may take messages
+        queue_id INT the queue id; -1: any readable queue of the broker
+        client_id STRING the client that may take messages
         from_epoch INT first epoch
-        to_epoch? INT first epoch after it; null: open
+        to_epoch? INT the first epoch after the period; null: open
         from_ms BIGINT start of from_epoch
         to_ms? BIGINT start of to_epoch; null: open
         """
@@ -161,29 +161,30 @@ POP_REACH = Table(
 
 POP_STARTS = Table(
     "pop_starts",
-    "Where the first pop of a queue starts to read, and why: one row per queue and epoch, unless "
-    "all its events are OBSERVED, in which members begin to share it.",
+    "The offset at which the first pop from a queue starts, and the rule that decides it. There "
+    "is one row per queue and epoch in which members begin to share the queue, unless all events "
+    "of the epoch are OBSERVED.",
     columns(
         """
         cluster STRING the RocketMQ cluster
         consumer_group STRING the group
         epoch INT the epoch in which members begin to share the queue
-        change_ms BIGINT the event
-        earliest_ms BIGINT no earlier than this
-        latest_ms BIGINT settled by then
+        change_ms BIGINT when the event happened
+        earliest_ms BIGINT start of the window: the change takes effect no earlier
+        latest_ms BIGINT end of the window: the group has settled by then
         topic STRING the topic
         broker_name STRING the broker
         queue_id INT the queue id on that broker
         start_offset? BIGINT best estimate
-        start_offset_low? BIGINT lowest and highest answer possible in the window
-        start_offset_high? BIGINT lowest and highest answer possible in the window
+        start_offset_low? BIGINT lowest and highest possible value in the window
+        start_offset_high? BIGINT lowest and highest possible value in the window
         rule? STRING STORED, POP_MIN, POP_ZERO or POP_LAST (semantics.md); null: not known
         stored_offset? BIGINT newest value not later than earliest_ms
         min_offset? BIGINT newest value not later than earliest_ms
         max_offset? BIGINT newest value not later than earliest_ms
-        skipped? BIGINT messages skipped (semantics.md)
-        status STRING OK, or UNKNOWN = no observation decides it
-        reason? STRING UNKNOWN in an audit: the missing evidence (LOG_BEGINS, ...)
+        skipped? BIGINT number of skipped messages (semantics.md)
+        status STRING OK, or UNKNOWN: no observation decides the offset
+        reason? STRING for UNKNOWN in an audit, the missing evidence (LOG_BEGINS, ...)
         """,
         status=START_STATUSES,
     ),
@@ -192,21 +193,21 @@ POP_STARTS = Table(
 
 POP_METRICS = Table(
     "pop_metrics",
-    "How clients and queues of a shared topic are combined, per epoch.",
+    "The combinations of clients and queues of a shared topic, per epoch.",
     columns(
         """
         cluster STRING the RocketMQ cluster
         consumer_group STRING the group
         epoch INT the epoch
         topic STRING the topic
-        clients INT distinct ids that subscribe it
-        queues INT its readable queues
-        min_clients_per_queue INT clients that may take from one queue; 0 without queues
-        max_clients_per_queue INT clients that may take from one queue; 0 without queues
-        min_queues_per_client INT queues that one client may take from; 0 without clients
-        max_queues_per_client INT queues that one client may take from; 0 without clients
-        unreached INT readable queues that surely no client may take from
-        share_queue_num? INT of its request mode POP; null: another mode
+        clients INT distinct client ids that subscribe to the topic
+        queues INT readable queues of the topic
+        min_clients_per_queue INT clients that may take messages from one queue; 0 without queues
+        max_clients_per_queue INT clients that may take messages from one queue; 0 without queues
+        min_queues_per_client INT queues from which one client may take messages; 0 without clients
+        max_queues_per_client INT queues from which one client may take messages; 0 without clients
+        unreached INT readable queues from which certainly no client may take messages
+        share_queue_num? INT the value in the topic's POP request mode; null: another mode
         ordered? BOOLEAN the group consumes in order
         """
     ),
@@ -225,10 +226,10 @@ QUEUE_STATES = Table(
         topic STRING the topic
         broker_name STRING the broker
         queue_id INT the queue id on that broker
-        readable BOOLEAN it is in mqAll
-        channel_ids ARRAY<STRING> holders of ids with several processes; a null: the nameless one
+        readable BOOLEAN the queue is in mqAll
+        channel_ids ARRAY<STRING> holders that share a client id; null entry: the nameless process
         from_epoch INT first epoch
-        to_epoch? INT first epoch after it; null: open
+        to_epoch? INT the first epoch after the period; null: open
         """
     ),
     key=("cluster", "consumer_group", *QUEUE_KEY, "from_epoch"),
@@ -242,10 +243,10 @@ EPOCHS = Table(
         """
         cluster STRING the RocketMQ cluster
         consumer_group STRING the group
-        epoch INT counts from 0 per group, from its first CONSUMER_JOIN
+        epoch INT epoch number per group, from 0 at its first CONSUMER_JOIN
         from_ms BIGINT start of the epoch
-        to_ms? BIGINT its end; null: open
-        causes ARRAY<STRING> distinct event types, by sequence
+        to_ms? BIGINT end of the epoch; null: open
+        causes ARRAY<STRING> distinct types of the epoch's events, by sequence
         members INT entries in cidAll, with duplicates
         distinct_members INT distinct client ids
         queues INT readable queues, retry topics included
@@ -253,9 +254,9 @@ EPOCHS = Table(
         dropped INT DROP rows in diffs
         orphaned INT readable queues without an owner
         shared INT queues held by more than one process
-        status STRING EMPTY = no member; FROZEN = a member could not allocate a topic; SETTLED
-        transient BOOLEAN ended before it had surely settled
-        pop_queues INT readable queues of topics that members share; in no other count
+        status STRING EMPTY (no member), FROZEN (a member could not allocate a topic) or SETTLED
+        transient BOOLEAN the epoch ended before it had certainly settled
+        pop_queues INT readable queues of topics that members share; not in any other count
         masterless_queues INT readable queues of brokers without a master
         """,
         status=EPOCH_STATUSES,
@@ -275,9 +276,9 @@ OWNERSHIP = Table(
         broker_name STRING the broker
         queue_id INT the queue id on that broker
         client_id? STRING the holder; null: no owner
-        holders INT processes with that id that hold the queue
+        holders INT number of processes with this client id that hold the queue
         from_epoch INT first epoch
-        to_epoch? INT first epoch after it; null: open
+        to_epoch? INT the first epoch after the period; null: open
         from_ms BIGINT start of from_epoch
         to_ms? BIGINT start of to_epoch; null: open
         """
@@ -293,17 +294,17 @@ DIFFS = Table(
         cluster STRING the RocketMQ cluster
         consumer_group STRING the group
         epoch INT the epoch that starts with this change
-        change_ms BIGINT the event
-        earliest_ms BIGINT no earlier than this
-        latest_ms BIGINT settled by then
+        change_ms BIGINT when the event happened
+        earliest_ms BIGINT start of the window: the change takes effect no earlier
+        latest_ms BIGINT end of the window: the group has settled by then
         topic STRING the topic
         broker_name STRING the broker
         queue_id INT the queue id on that broker
         action STRING DROP or ADD
-        client_id STRING who drops or adds
-        other_client_id? STRING the only client with the opposite action
+        client_id STRING the client that drops or adds the queue
+        other_client_id? STRING the client with the opposite action, if there is only one
         kind STRING INITIAL, NEW, FORCED or VOLUNTARY
-        cause STRING the first of the epoch's causes
+        cause STRING the first cause of the epoch
         """
     ),
     key=("cluster", "consumer_group", "epoch", *QUEUE_KEY, "action", "client_id"),
@@ -311,30 +312,31 @@ DIFFS = Table(
 
 PULL_STARTS = Table(
     "pull_starts",
-    "Where the new owner of a queue starts to read, and why: one row per ADD that is not INITIAL.",
+    "The offset at which the new owner of a queue starts to read, and the rule that decides it. "
+    "There is one row per ADD that is not INITIAL.",
     columns(
         """
         cluster STRING the RocketMQ cluster
         consumer_group STRING the group
         epoch INT the epoch that starts with this change
-        change_ms BIGINT the event
-        earliest_ms BIGINT no earlier than this
-        latest_ms BIGINT settled by then
+        change_ms BIGINT when the event happened
+        earliest_ms BIGINT start of the window: the change takes effect no earlier
+        latest_ms BIGINT end of the window: the group has settled by then
         topic STRING the topic
         broker_name STRING the broker
         queue_id INT the queue id on that broker
         client_id STRING the new owner
         start_offset? BIGINT best estimate
-        start_offset_low? BIGINT lowest and highest answer possible in the window
-        start_offset_high? BIGINT lowest and highest answer possible in the window
-        rule? STRING which ConsumeFromWhere rule decided
+        start_offset_low? BIGINT lowest and highest possible value in the window
+        start_offset_high? BIGINT lowest and highest possible value in the window
+        rule? STRING the ConsumeFromWhere rule that decided the offset
         stored_offset? BIGINT newest value not later than earliest_ms
         min_offset? BIGINT newest value not later than earliest_ms
         max_offset? BIGINT newest value not later than earliest_ms
-        corrected_offset? BIGINT where OFFSET_ILLEGAL moves the first pull; null: not, or unknown
-        skipped? BIGINT messages skipped (semantics.md)
-        status STRING OK, FAILED, or UNKNOWN = no observation decides it
-        reason? STRING UNKNOWN in an audit: the missing evidence (LOG_BEGINS, ...)
+        corrected_offset? BIGINT target of OFFSET_ILLEGAL for the first pull; null: none, or unknown
+        skipped? BIGINT number of skipped messages (semantics.md)
+        status STRING OK, FAILED, or UNKNOWN: no observation decides the offset
+        reason? STRING for UNKNOWN in an audit, the missing evidence (LOG_BEGINS, ...)
         """,
         status=START_STATUSES,
     ),
@@ -343,24 +345,24 @@ PULL_STARTS = Table(
 
 MEMBERSHIPS = Table(
     "memberships",
-    "Members: a row per process and run of epochs with the same settings.",
+    "A member's process over consecutive epochs with the same settings.",
     columns(
         """
         cluster STRING the RocketMQ cluster
         consumer_group STRING the group
         client_id STRING the member
-        channel_id? STRING its process; null: the nameless one
-        subscriptions? ARRAY<STRING> its topics, in Java order; null: not known
-        strategy STRING its strategy text
-        version STRING its client version
+        channel_id? STRING the member's process; null: the nameless process
+        subscriptions? ARRAY<STRING> the member's topics, in Java order; null: not known
+        strategy STRING the member's strategy text
+        version STRING the member's client version
         message_model STRING {allowed}
-        suspended BOOLEAN it is suspended
-        rebalance_mode STRING {allowed}, as stated for the member, else for its group
+        suspended BOOLEAN the member is suspended
+        rebalance_mode STRING {allowed}, as stated for the member, or otherwise for its group
         from_epoch INT first epoch
-        to_epoch? INT first epoch after it; null: open
+        to_epoch? INT the first epoch after the period; null: open
         from_ms BIGINT start of from_epoch
         to_ms? BIGINT start of to_epoch; null: open
-        language? STRING of the client; null: unknown, treated as JAVA
+        language? STRING the client's language; null: unknown, treated as JAVA
         """,
         message_model=MESSAGE_MODELS,
         rebalance_mode=REBALANCE_MODES,
@@ -370,24 +372,24 @@ MEMBERSHIPS = Table(
 
 CONSUMER_LOAD = Table(
     "consumer_load",
-    "Load of a process over epochs with the same load.",
+    "The load of a process over consecutive epochs with the same load.",
     columns(
         """
         cluster STRING the RocketMQ cluster
         consumer_group STRING the group
         client_id STRING the member
         from_epoch INT first epoch
-        to_epoch? INT first epoch after it; null: open
+        to_epoch? INT the first epoch after the period; null: open
         from_ms BIGINT start of from_epoch
         to_ms? BIGINT start of to_epoch; null: open
-        topics INT topics with a queue, without retry
-        queues INT queues held, without retry
+        topics INT topics with a queue, without retry topics
+        queues INT queues held, without retry queues
         retry_queues INT retry queues held
-        pull_threshold_for_queue INT limit per queue, messages
-        pull_threshold_size_for_queue INT limit per queue, MiB
+        pull_threshold_for_queue INT limit per queue, in messages
+        pull_threshold_size_for_queue INT limit per queue, in MiB
         idle BOOLEAN queues = 0 and shared_queues = 0
-        suspended BOOLEAN it is suspended
-        shared_queues INT readable queues it shares
+        suspended BOOLEAN the member is suspended
+        shared_queues INT readable queues that the member shares
         """,
         {"idle": none_of("queues", "shared_queues")},
     ),
@@ -396,8 +398,8 @@ CONSUMER_LOAD = Table(
 
 GROUP_METRICS = Table(
     "group_metrics",
-    "Movement and balance per epoch, for each topic and (topic null) for the group, without "
-    "retry topics.",
+    "Queue moves and balance per epoch, for each topic and for the whole group (topic is null), "
+    "without retry topics.",
     columns(
         """
         cluster STRING the RocketMQ cluster
@@ -405,12 +407,12 @@ GROUP_METRICS = Table(
         epoch INT the epoch
         topic? STRING the topic; null: the whole group
         queues INT readable queues
-        members INT distinct ids that subscribe
-        moved INT queues with an ADD, new ones included
+        members INT distinct client ids that subscribe
+        moved INT queues with an ADD, including new queues
         voluntary_moves INT queues with a VOLUNTARY ADD
         minimum_moves? INT proven minimum for a balanced result; null where it has no meaning
         amplification? DOUBLE moved / minimum_moves; null at 0
-        stickiness? DOUBLE share of the queues held before whose holder stays
+        stickiness? DOUBLE share of previously held queues that keep their holder
         max_queues INT most and fewest queues of one member
         min_queues INT most and fewest queues of one member
         peak_ratio? DOUBLE max_queues x members / queues
@@ -423,13 +425,13 @@ GROUP_METRICS = Table(
 
 REJECTED = Table(
     "rejected",
-    "An input row that was not used, and why.",
+    "An input row that was not used, with the reason.",
     columns(
         """
         table_name STRING the input table
         source? STRING file:line, or file@byte
         raw STRING the row as it was read
-        issues ARRAY<STRUCT<code: STRING, message: STRING>> what is wrong with it
+        issues ARRAY<STRUCT<code: STRING, message: STRING>> what is wrong with the row
         """
     ),
 )

@@ -17,7 +17,7 @@ QUEUE_RATES = Table(
         topic STRING the topic
         broker_name STRING the broker
         queue_id INT the queue id on that broker
-        from_ms BIGINT start of the stretch
+        from_ms BIGINT start of the period
         to_ms? BIGINT end (exclusive); null: open
         messages_per_second DOUBLE mean rate, 0 or more
         """
@@ -56,33 +56,33 @@ VARIANT_KEY = ("cluster", "consumer_group", "scenario", "strategy", "seed")
 
 PLAN_STEPS = Table(
     "plan_steps",
-    "Each epoch of each group under each variant: movement and balance.",
+    "Queue moves and balance in each epoch of each group under each variant.",
     _of_variant(
         """
         epoch INT the epoch that starts with this change
-        change_ms BIGINT the event
-        causes ARRAY<STRING> distinct event types, by sequence
-        status STRING EMPTY = no member; FROZEN = a member could not allocate a topic; SETTLED
-        counted BOOLEAN the summary counts it
-        members INT distinct ids that subscribe
-        queues INT readable queues, without retry
-        moved? INT queues with an ADD; null where all are shared
-        voluntary_moves? INT queues with a VOLUNTARY ADD; null as moved
+        change_ms BIGINT when the event happened
+        causes ARRAY<STRING> distinct types of the epoch's events, by sequence
+        status STRING EMPTY (no member), FROZEN (a member could not allocate a topic) or SETTLED
+        counted BOOLEAN the summary counts this step
+        members INT distinct client ids that subscribe
+        queues INT readable queues, without retry topics
+        moved? INT queues with an ADD; null if all queues are shared
+        voluntary_moves? INT queues with a VOLUNTARY ADD; null if moved is null
         minimum_moves? INT proven minimum for a balanced result; null where it has no meaning
         amplification? DOUBLE moved / minimum_moves; null at 0 or without owners
-        stickiness? DOUBLE share of the queues held before whose holder stays
-        max_queues? INT most and fewest queues of one member; null as moved
-        min_queues? INT most and fewest queues of one member; null as moved
+        stickiness? DOUBLE share of previously held queues that keep their holder
+        max_queues? INT most and fewest queues of one member; null if moved is null
+        min_queues? INT most and fewest queues of one member; null if moved is null
         peak_ratio? DOUBLE max_queues x members / queues
         idle_members INT members without a queue
-        orphaned INT readable queues without an owner, with retry
-        shared INT queues held by more than one process, with retry
-        pop_queues INT readable queues of topics that members share; in no other count
-        min_clients_per_queue? INT clients that may take from a shared queue
-        max_clients_per_queue? INT clients that may take from a shared queue
-        unreached? INT shared queues that no client may take from
-        min_redelivery_s? DOUBLE from a death until its messages are redelivered, invisible for 60 s
-        max_redelivery_s? DOUBLE from a death until its messages are redelivered, invisible for 60 s
+        orphaned INT readable queues without an owner, including retry topics
+        shared INT queues held by more than one process, including retry topics
+        pop_queues INT readable queues of topics that members share; not in any other count
+        min_clients_per_queue? INT clients that may take messages from a shared queue
+        max_clients_per_queue? INT clients that may take messages from a shared queue
+        unreached? INT shared queues from which no client may take messages
+        min_redelivery_s? DOUBLE until a dead client's messages, invisible for 60 s, are redelivered
+        max_redelivery_s? DOUBLE until a dead client's messages, invisible for 60 s, are redelivered
         cannot_pop? STRING why POP changes nothing: {allowed}
         """,
         status=EPOCH_STATUSES,
@@ -100,14 +100,14 @@ PLAN_SUMMARY = Table(
     _of_variant(
         """
         rebalances INT steps counted
-        members_before INT 0 before: the group did not exist yet
-        members_after INT 0 before: the group did not exist yet
+        members_before INT number of members; 0 before: the group did not exist yet
+        members_after INT number of members; 0 before: the group did not exist yet
         queues_before INT readable queues
         queues_after INT readable queues
         moved? BIGINT sum of moved
         minimum_moves? BIGINT sum of minimum_moves; null where a step has none
         amplification? DOUBLE moved / minimum_moves; null at 0 or with a caveat
-        stickiness? DOUBLE mean of the steps
+        stickiness? DOUBLE mean over the steps
         peak_queues_before? INT most queues of one member
         peak_queues_after? INT most queues of one member
         peak_ratio_before? DOUBLE max_queues x members / queues
@@ -118,9 +118,9 @@ PLAN_SUMMARY = Table(
         orphaned_after INT readable queues without an owner
         frozen BOOLEAN a member could not allocate a topic
         caveat? STRING why amplification has no meaning here
-        skipped_messages? BIGINT never read; null: a start is unknown
+        skipped_messages? BIGINT messages never read; null: a start is unknown
         left_unread? BIGINT messages in queues that are no longer readable; null: not known
-        peak_messages_per_second? DOUBLE maximum of one member after the change
+        peak_messages_per_second? DOUBLE highest rate of one member after the change
         pop_queues_before INT readable queues of topics that members share
         pop_queues_after INT readable queues of topics that members share
         min_clients_per_queue? INT as in plan_steps, after
@@ -130,14 +130,14 @@ PLAN_SUMMARY = Table(
         max_redelivery_s? DOUBLE as in plan_steps, after
         cannot_pop? STRING why POP changes nothing: {allowed}
         proxy_clients? BIGINT clients whose proxy restarts; null: no proxy restarts
-        proxy_wait_s? DOUBLE the longest that a message waits because of this, invisible for 60 s
-        proxy_repeat_s? DOUBLE from a stop until messages just delivered may be redelivered
+        proxy_wait_s? DOUBLE longest wait of a message, invisible for 60 s, because of the restart
+        proxy_repeat_s? DOUBLE time from a stop until messages just delivered may be redelivered
         orphan_queue_seconds? DOUBLE queues x seconds without an owner until steps settle
         double_queue_seconds? DOUBLE seconds x (owners - 1) until steps settle
-        read_again? DOUBLE messages, at hand-overs and by starts below the commit; null: not known
-        convergence_ms_p99? BIGINT the slowest step settles by then in 99 % of the futures
-        start_up_ms_p50? BIGINT how long start() takes in half of the futures
-        start_up_brokers? BIGINT with how many brokers it registers
+        read_again? DOUBLE messages read again at handovers or starts below a commit; null: unknown
+        convergence_ms_p99? BIGINT time within which the slowest step settles in 99 % of the futures
+        start_up_ms_p50? BIGINT time within which start() returns in half of the futures
+        start_up_brokers? BIGINT number of brokers with which start() registers
         """,
         cannot_pop=CANNOT_POP,
     ),
@@ -155,17 +155,17 @@ PLAN_LEAGUE = Table(
         of_rocketmq BOOLEAN false: RocketMQ has no such strategy
         groups BIGINT groups
         rebalances BIGINT steps counted
-        moved? BIGINT queues moved in them; null under POP
-        moved_per_rebalance? DOUBLE mean of the sound steps
+        moved? BIGINT queues moved in the counted steps; null under POP
+        moved_per_rebalance? DOUBLE mean over the sound steps
         minimum_moves? BIGINT proven minimum, where amplification has a meaning
         amplification? DOUBLE moved / minimum_moves, both where amplification has a meaning
-        stickiness? DOUBLE mean of the sound steps
-        mean_peak_ratio? DOUBLE mean of the sound steps; 1 = even
-        worst_peak_ratio? DOUBLE largest of these
-        idle_members BIGINT members without a queue after, sum
-        orphaned BIGINT queues without an owner after, sum
+        stickiness? DOUBLE mean over the sound steps
+        mean_peak_ratio? DOUBLE mean over the sound steps; 1 = even
+        worst_peak_ratio? DOUBLE the largest peak_ratio of the sound steps
+        idle_members BIGINT sum of members without a queue, after
+        orphaned BIGINT sum of queues without an owner, after
         caveat? STRING what the means exclude, and why
-        pop_queues BIGINT shared readable queues after, sum
+        pop_queues BIGINT sum of shared readable queues, after
         min_clients_per_queue? INT over plan_summary
         max_clients_per_queue? INT over plan_summary
         unreached? BIGINT sum over plan_summary
@@ -213,13 +213,13 @@ EXPECTATIONS = Table(
     "figure. For a search, the figure of the chosen plan.",
     _of_variant(
         """
-        expectation INT which [[expect]] table of the file, from 1
+        expectation INT number of the [[expect]] table in the file, from 1
         figure STRING {allowed}
         percentile? DOUBLE share of futures within value, in percent; null: value is a mean
         at_most DOUBLE the expected maximum
         value? DOUBLE the figure; null: not known
         verdict STRING {allowed}
-        reason? STRING why the value is not known
+        reason? STRING the reason why the value is not known
         """,
         figure=EXPECTED_FIGURES,
         verdict=EXPECTATION_VERDICTS,
@@ -237,7 +237,7 @@ LOSSES = Table(
     _of_variant(
         """
         each STRING {allowed}
-        object STRING its name
+        object STRING the name of the object
         rank INT 1 = the worst loss of the group under this strategy and seed
         orphaned INT readable queues without an owner
         left_unread? BIGINT messages that stay in lost queues; null: not known
@@ -293,18 +293,18 @@ SIZES = Table(
         """
         cluster STRING the RocketMQ cluster
         consumer_group STRING the group
-        ordered BOOLEAN orderly: one thread reads a queue
+        ordered BOOLEAN the listener is orderly: one thread reads a queue
         members_now INT members at the end of the history
-        queues_now INT readable queues, without retry
+        queues_now INT readable queues, without retry topics
         rate? DOUBLE messages that arrive per second; null: not known
         unread? BIGINT waiting messages; null: not known
         capacity? DOUBLE messages that a member reads per second; null: not known
-        measured? STRING where the capacity is from: {allowed}
+        measured? STRING the source of the capacity: {allowed}
         members? INT members needed, including the spare
         queues? INT queues needed
-        bound STRING what decides: {allowed}; SPARE = one member carries all
-        reason STRING the same in words
-        catch_up_s? DOUBLE after an outage of a member's queues; null: not known
+        bound STRING what determines the size: {allowed}; SPARE: one member carries all
+        reason STRING the same, in words
+        catch_up_s? DOUBLE catch-up time after an outage of a member's queues; null: not known
         """,
         measured=(GIVEN, COMMITS),
         bound=SIZE_BOUNDS,
@@ -324,15 +324,15 @@ ROLLOUT_PLANS = Table(
         """
         plan_id STRING the plan
         consumer_group? STRING the group; null: all groups together
-        surge STRING as maxSurge: processes that join before others stop
-        unavailable STRING as maxUnavailable: members that stop before others join
-        pause_ms BIGINT from the last ready member of a step to the next
+        surge STRING processes that join before others stop, as maxSurge
+        unavailable STRING members that stop before others join, as maxUnavailable
+        pause_ms BIGINT pause between the last ready member of a step and the next step
         order STRING random, by client id first_first or last_first, replica_set, ordinal
-        start_median_ms BIGINT from the creation of a pod to its join
-        start_spread_ms BIGINT one pod in six takes longer than the median and this
+        start_median_ms BIGINT median time from the creation of a pod to its join
+        start_spread_ms BIGINT one pod in six takes longer than the median plus this time
         ready STRING when a pod is Ready: join, container, or how long after the join
-        finish_s_p50 DOUBLE until the last queue is revoked or assigned
-        finish_s_p99 DOUBLE until the last queue is revoked or assigned
+        finish_s_p50 DOUBLE time until the last queue is revoked or assigned
+        finish_s_p99 DOUBLE time until the last queue is revoked or assigned
         read_again? DOUBLE messages read again; null: a rate is not known
         read_again_p99? DOUBLE messages read again; null: a rate is not known
         no_owner_queue_seconds DOUBLE queues x seconds without an owner
@@ -341,21 +341,21 @@ ROLLOUT_PLANS = Table(
         moves DOUBLE queues passed from one client to another
         peak_members INT most members at once
         peak_pods INT most pods at once, from their creation on
-        cost DOUBLE by the prices; else late_messages + read_again; or queue-seconds no client reads
+        cost DOUBLE by the prices; else late_messages + read_again, or queue-seconds unread
         cost_p99 DOUBLE the same
-        late_messages? DOUBLE arrivals while no client reads, at least; null: a rate is not known
-        late_messages_p99? DOUBLE arrivals while no client reads, at least; null: as above
+        late_messages? DOUBLE arrivals while no client reads (lower bound); null: a rate is unknown
+        late_messages_p99? DOUBLE arrivals while no client reads (lower bound); null: as above
         on_front BOOLEAN no other plan is as good in both and better in one, by more than 5 %
         within_budget BOOLEAN 99 % of the futures keep the budgets
-        cluster? STRING of the group; null: all groups together
+        cluster? STRING cluster of the group; null: all groups together
         double_queue_seconds_p99 DOUBLE seconds x (owners - 1) of queues
         fewest_members INT fewest members of a group at once
-        futures BIGINT simulated futures
-        suspend_ms BIGINT how long before its stop a member is suspended
-        finish_s_p5 DOUBLE until the last queue is revoked or assigned
-        finish_s_p95 DOUBLE until the last queue is revoked or assigned
-        cost_p5 DOUBLE as cost
-        cost_p95 DOUBLE as cost
+        futures BIGINT number of simulated futures
+        suspend_ms BIGINT time from a member's suspension to its stop
+        finish_s_p5 DOUBLE time until the last queue is revoked or assigned
+        finish_s_p95 DOUBLE time until the last queue is revoked or assigned
+        cost_p5 DOUBLE cost, as above
+        cost_p95 DOUBLE cost, as above
         """
     ),
     key=("plan_id", "cluster", "consumer_group"),
@@ -363,31 +363,31 @@ ROLLOUT_PLANS = Table(
 
 ROLLOUT_DECISIONS = Table(
     "rollout_decisions",
-    "The plan chosen for a group, and its cost compared with the default of Kubernetes; means over "
+    "The plan chosen for a group, and its cost compared with the Kubernetes default; means over "
     "simulated futures, p99 as in rollout_plans.",
     columns(
         """
         cluster STRING
         consumer_group STRING
-        members INT members that are deployed
+        members INT number of deployed members
         plan_id STRING the plan, as in rollout_plans
         surge STRING as maxSurge
         unavailable STRING as maxUnavailable
-        pause_ms BIGINT from the last ready member of a step to the next
-        is_default BOOLEAN the default of Kubernetes
+        pause_ms BIGINT pause between the last ready member of a step and the next step
+        is_default BOOLEAN the plan is the Kubernetes default
         within_budget BOOLEAN 99 % of the futures keep the budgets
         plans INT plans whose turns differ
-        futures BIGINT simulated futures of the plan
-        finish_s_p50 DOUBLE until the last queue is revoked or assigned
-        finish_s_p99 DOUBLE until the last queue is revoked or assigned
+        futures BIGINT number of simulated futures of the plan
+        finish_s_p50 DOUBLE time until the last queue is revoked or assigned
+        finish_s_p99 DOUBLE time until the last queue is revoked or assigned
         read_again? DOUBLE messages read again; null: a rate is not known
         read_again_p99? DOUBLE messages read again; null: a rate is not known
-        late_messages? DOUBLE arrivals while no client reads, at least; null: a rate is not known
-        late_messages_p99? DOUBLE arrivals while no client reads, at least; null: as above
+        late_messages? DOUBLE arrivals while no client reads (lower bound); null: a rate is unknown
+        late_messages_p99? DOUBLE arrivals while no client reads (lower bound); null: as above
         no_owner_queue_seconds DOUBLE queues x seconds without an owner
         no_owner_queue_seconds_p99 DOUBLE queues x seconds without an owner
         cost DOUBLE as in rollout_plans
-        default_cost DOUBLE that of the default of Kubernetes
+        default_cost DOUBLE cost of the Kubernetes default
         """
     ),
     key=("cluster", "consumer_group"),

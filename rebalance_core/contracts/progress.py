@@ -30,16 +30,16 @@ _PROGRESS = """
     topic STRING the topic
     broker_name STRING the broker
     queue_id INT the queue id on that broker
-    client_id? STRING who holds it at the end, see above; null: no member, several, or not known
+    client_id? STRING the holder at the end, see above; null: no member, several, or not known
     committed? BIGINT the newest offset that the group committed
-    committed_ms? BIGINT when it was seen last
+    committed_ms? BIGINT when that offset was last seen
     end_offset? BIGINT the next offset to be written
-    end_ms? BIGINT when it was seen
-    unread? BIGINT messages from the commit to the end, 0 at least; null: not known
-    commit_rate? DOUBLE messages a second, over the longest time by one clock without a fall
-    end_rate? DOUBLE messages a second, as above
-    still_since_ms? BIGINT since when the commit stands still while the end grows
-    expires_ms? BIGINT the earliest deletion of the oldest unread message; null: not known
+    end_ms? BIGINT when that end was seen
+    unread? BIGINT messages from the commit to the end, at least 0; null: not known
+    commit_rate? DOUBLE messages per second, over the longest time by one clock without a decrease
+    end_rate? DOUBLE messages per second, as above
+    still_since_ms? BIGINT start of the time in which the end grows but the commit does not
+    expires_ms? BIGINT earliest deletion time of the oldest unread message; null: not known
     reason? STRING {allowed}
     """
 

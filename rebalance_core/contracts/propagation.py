@@ -3,30 +3,30 @@
 from rebalance_core.contracts.table import QUEUE_KEY, Table, columns
 
 _CHANGE = """
-    change_ms BIGINT the change: from_ms of its epoch
+    change_ms BIGINT when the change happened: from_ms of its epoch
     cause STRING event types, by sequence, joined by " + "
 """
 
 HANDOVERS = Table(
     "handovers",
-    "A queue that moves from one client to the next in one simulated future; only for the first "
-    "seeds.",
+    "A queue that moves from one client to another in one simulated future; only the first seeds "
+    "have rows.",
     columns(
         f"""
         cluster STRING the RocketMQ cluster
         consumer_group STRING the group
-        seed BIGINT of the simulated future
+        seed BIGINT seed of the simulated future
         {_CHANGE.strip()}
         topic STRING the topic
         broker_name STRING the broker
         queue_id INT the queue id on that broker
-        from_client_id? STRING the previous owner; null: it had none
-        to_client_id? STRING the next owner; null: it got none
-        drop_ms? BIGINT when the previous owner revoked it; null: no owner, or never
-        start_ms? BIGINT when the next owner took it; null: none did
-        gap_ms BIGINT how long it was unread, first pull included
-        overlap_ms BIGINT how long both read it
-        read_again? BIGINT messages read again; null: rate not known
+        from_client_id? STRING the previous owner; null: the queue had no owner
+        to_client_id? STRING the next owner; null: the queue got no owner
+        drop_ms? BIGINT when the previous owner revoked the queue; null: no owner, or not revoked
+        start_ms? BIGINT when the next owner took over the queue; null: no client took it over
+        gap_ms BIGINT time for which the queue was unread, including the first pull
+        overlap_ms BIGINT time for which both owners read the queue
+        read_again? BIGINT messages read again; null: the rate is not known
         skipped? BIGINT messages never read; null: not known
         """
     ),
@@ -44,25 +44,25 @@ HANDOVERS = Table(
 
 PROPAGATION = Table(
     "propagation",
-    "The effects of one change of a group: means and percentiles over all simulated futures.",
+    "The effects of one change in a group, as means and percentiles over all simulated futures.",
     columns(
         f"""
         cluster STRING the RocketMQ cluster
         consumer_group STRING the group
         {_CHANGE.strip()}
-        convergence_ms_p50 BIGINT until the last queue is revoked or assigned
-        convergence_ms_p95 BIGINT until the last queue is revoked or assigned
-        convergence_ms_p99 BIGINT until the last queue is revoked or assigned
-        convergence_ms_max BIGINT until the last queue is revoked or assigned
-        gap_ms_p50 BIGINT how long a queue passed on was unread
-        gap_ms_p95 BIGINT how long a queue passed on was unread
-        gap_ms_p99 BIGINT how long a queue passed on was unread
-        gap_ms_max BIGINT how long a queue passed on was unread
+        convergence_ms_p50 BIGINT time until the last queue is revoked or assigned
+        convergence_ms_p95 BIGINT time until the last queue is revoked or assigned
+        convergence_ms_p99 BIGINT time until the last queue is revoked or assigned
+        convergence_ms_max BIGINT time until the last queue is revoked or assigned
+        gap_ms_p50 BIGINT time for which a queue that changes its owner is unread
+        gap_ms_p95 BIGINT time for which a queue that changes its owner is unread
+        gap_ms_p99 BIGINT time for which a queue that changes its owner is unread
+        gap_ms_max BIGINT time for which a queue that changes its owner is unread
         orphan_queue_seconds DOUBLE queues x seconds without an owner until the next change
         double_queue_seconds DOUBLE seconds x (owners - 1) of readable queues
         read_again? DOUBLE messages read again; null: a rate is not known
         delays STRING the basis of the simulated delays: recordings, or a fit
-        extrapolated? STRING what exceeds the measured range, and that range; null: nothing
+        extrapolated? STRING what exceeds the measured range, with that range; null: nothing does
         """
     ),
     key=("cluster", "consumer_group", "change_ms"),
@@ -70,19 +70,19 @@ PROPAGATION = Table(
 
 PROPAGATION_TOTALS = Table(
     "propagation_totals",
-    "A rollout (changes of a group that overlap): means and percentiles. Only suspensions that "
+    "A rollout (overlapping changes in a group), as means and percentiles. Only suspensions that "
     "last until the member stops count.",
     columns(
         """
         cluster STRING the RocketMQ cluster
         consumer_group STRING the group
-        from_ms BIGINT the first change
+        from_ms BIGINT when the first change happened
         to_ms BIGINT end of the observation, exclusive
-        seeds BIGINT simulated futures
-        finish_ms_mean DOUBLE until the last queue is revoked or assigned
-        finish_ms_p50 BIGINT 50, 95 and 99 % of the futures are done by then
-        finish_ms_p95 BIGINT 50, 95 and 99 % of the futures are done by then
-        finish_ms_p99 BIGINT 50, 95 and 99 % of the futures are done by then
+        seeds BIGINT number of simulated futures
+        finish_ms_mean DOUBLE time until the last queue is revoked or assigned
+        finish_ms_p50 BIGINT time within which 50, 95 and 99 % of the futures finish
+        finish_ms_p95 BIGINT time within which 50, 95 and 99 % of the futures finish
+        finish_ms_p99 BIGINT time within which 50, 95 and 99 % of the futures finish
         orphan_queue_seconds_mean DOUBLE queues x seconds without an owner
         orphan_queue_seconds_p50 DOUBLE queues x seconds without an owner
         orphan_queue_seconds_p95 DOUBLE queues x seconds without an owner
@@ -95,10 +95,10 @@ PROPAGATION_TOTALS = Table(
         read_again_p50? DOUBLE messages read again; null: a rate is not known
         read_again_p95? DOUBLE messages read again; null: a rate is not known
         read_again_p99? DOUBLE messages read again; null: a rate is not known
-        late_queue_seconds_mean? DOUBLE at least: queues x seconds over 1 s behind
-        late_queue_seconds_p50? DOUBLE at least: queues x seconds over 1 s behind
-        late_queue_seconds_p95? DOUBLE at least: queues x seconds over 1 s behind
-        late_queue_seconds_p99? DOUBLE at least: queues x seconds over 1 s behind
+        late_queue_seconds_mean? DOUBLE lower bound of queues x seconds more than 1 s behind
+        late_queue_seconds_p50? DOUBLE lower bound of queues x seconds more than 1 s behind
+        late_queue_seconds_p95? DOUBLE lower bound of queues x seconds more than 1 s behind
+        late_queue_seconds_p99? DOUBLE lower bound of queues x seconds more than 1 s behind
         """
     ),
     key=("cluster", "consumer_group", "from_ms"),
@@ -108,10 +108,10 @@ HELD = """
         topic STRING the topic
         broker_name STRING the broker
         queue_id INT the queue id on that broker
-        client_id STRING who holds it
-        channel_id? STRING its process
-        from_ms? BIGINT when it took the queue; null: before the first change
-        to_ms? BIGINT when it revoked the queue, exclusive; null: it holds the queue to the end
+        client_id STRING the client that holds the queue
+        channel_id? STRING the client's process
+        from_ms? BIGINT when the process took over the queue; null: before the first change
+        to_ms? BIGINT when the process revoked the queue, exclusive; null: it holds it to the end
 """
 """Columns of an interval in which a process holds a queue."""
 
@@ -124,7 +124,7 @@ HOLDERS = Table(
         f"""
         cluster STRING the RocketMQ cluster
         consumer_group STRING the group
-        seed BIGINT of the simulated future
+        seed BIGINT seed of the simulated future
         {HELD.strip()}
         """
     ),

@@ -16,9 +16,9 @@ ARRIVALS = Table(
         topic STRING the topic
         broker_name? STRING the broker; null: all brokers of the topic
         queue_id? INT the queue id on that broker; null: all its queues
-        messages_per_second DOUBLE mean rate, the likely one; 0 or more
-        low? DOUBLE the rate is at least this; null: messages_per_second
-        high? DOUBLE the rate is at most this; null: messages_per_second
+        messages_per_second DOUBLE the most likely mean rate; 0 or more
+        low? DOUBLE lowest possible rate; null: messages_per_second
+        high? DOUBLE highest possible rate; null: messages_per_second
         """
     ),
     key=("cluster", "topic", "broker_name", "queue_id", "from_ms"),
@@ -27,17 +27,17 @@ ARRIVALS = Table(
 
 CAPACITY = Table(
     "capacity",
-    "What a member of a group can do.",
+    "The processing capacity of a member of a group.",
     columns(
         """
         cluster? STRING the RocketMQ cluster; null: every cluster of the input
         consumer_group STRING the group
-        service_ms DOUBLE milliseconds that a thread takes per message, the likely mean; above 0
+        service_ms DOUBLE most likely mean time that a thread takes per message, in ms; above 0
         threads? INT messages that a member processes at once; null: 20
         batch? INT messages per call of the listener; null: 1
-        ordered? BOOLEAN orderly: one thread reads a queue; null: as consumer_groups has it
-        service_ms_low? DOUBLE at least this; null: service_ms
-        service_ms_high? DOUBLE at most this; null: service_ms
+        ordered? BOOLEAN orderly listener: one thread reads a queue; null: as in consumer_groups
+        service_ms_low? DOUBLE lowest possible mean; null: service_ms
+        service_ms_high? DOUBLE highest possible mean; null: service_ms
         service_ms_p99? DOUBLE 99 % of messages take at most this, log-normal; null: the mean
         """
     ),
@@ -71,21 +71,21 @@ _OF_FUTURE = """
         cluster STRING the RocketMQ cluster
         consumer_group STRING the group
         policy STRING name of the policy
-        world STRING {allowed}: which value of the inputs' intervals holds
+        world STRING {allowed}: the value of the inputs' intervals that is assumed
         seed BIGINT of the simulated future
 """
 
 SCALING_STEPS = Table(
     "scaling_steps",
-    "Every decision of a scaler that changes the number of replicas.",
+    "A scaler decision that changes the number of replicas.",
     columns(
         f"""
         {_OF_FUTURE.strip()}
-        at_ms BIGINT when it decided
-        from_replicas INT before
-        to_replicas INT after
-        lag? DOUBLE messages of the group that the scaler saw; null: no value
-        rate? DOUBLE arriving messages per second that it saw; null: it ignores rates
+        at_ms BIGINT when the scaler decided
+        from_replicas INT replicas before the decision
+        to_replicas INT replicas after the decision
+        lag? DOUBLE the group's lag as seen by the scaler; null: no value
+        rate? DOUBLE arriving messages per second as seen by the scaler; null: it ignores rates
         """,
         world=WORLDS,
     ),
@@ -102,8 +102,8 @@ LAG_OVER_TIME = Table(
         lag DOUBLE waiting messages
         replicas INT pods, including those that are starting
         members INT members that have joined
-        messages_per_second DOUBLE that arrive in all queues
-        unowned_queues DOUBLE queues without a reader in the second before
+        messages_per_second DOUBLE messages that arrive per second in all queues
+        unowned_queues DOUBLE queues without a reader in the previous second
         """,
         world=WORLDS,
     ),
@@ -116,13 +116,13 @@ POLICY_SUMMARY = Table(
     "over the futures; p99 is what 99 % of them do not exceed.",
     columns(
         """
-        cluster? STRING of the group; null: all groups together
+        cluster? STRING cluster of the group; null: all groups together
         consumer_group? STRING the group; null: all groups together
         policy STRING name of the policy; recorded: the replicas of recorded_scaling
-        world STRING {allowed}: which value of the inputs' intervals holds
-        futures BIGINT simulated futures
+        world STRING {allowed}: the value of the inputs' intervals that is assumed
+        futures BIGINT number of simulated futures
         from_ms? BIGINT start of the replayed period
-        to_ms? BIGINT its end
+        to_ms? BIGINT end of the replayed period
         pod_hours? DOUBLE replicas x hours
         steps? DOUBLE decisions that change the replicas
         reversals? DOUBLE steps in the opposite direction of the previous step
@@ -133,18 +133,18 @@ POLICY_SUMMARY = Table(
         lag_mean? DOUBLE waiting messages
         lag_p50? DOUBLE lag that half of the seconds do not exceed
         lag_p99? DOUBLE lag that 99 % of the seconds do not exceed
-        lag_max? DOUBLE the most messages that wait
-        longest_wait_s? DOUBLE the longest that a message waited, in whole seconds
+        lag_max? DOUBLE largest number of waiting messages
+        longest_wait_s? DOUBLE longest wait of a message, in whole seconds
         late_queue_seconds? DOUBLE queues x seconds with a message that waits longer than --promise
         late_messages? DOUBLE messages that waited longer than --promise
         late_messages_p99? DOUBLE the same
         pod_hours_p99? DOUBLE replicas x hours
-        price? DOUBLE by --pod-hour-price and --late-price
+        price? DOUBLE price by --pod-hour-price and --late-price
         on_front? BOOLEAN no policy but recorded has both fewer pod hours and fewer late messages
         within_budget? BOOLEAN 99 % of the futures keep --max-late and --max-pod-hours
         regret? DOUBLE price above that of the best policy in this world; recorded: may be negative
         chosen BOOLEAN within the budgets, with the smallest maximum regret across worlds
-        reason? STRING why it is not simulated, so that its figures are null
+        reason? STRING the reason why the policy is not simulated and its figures are null
         """,
         world=WORLDS,
     ),
