@@ -71,7 +71,7 @@ GROUP_NIGHTS = Table(
         cluster STRING the RocketMQ cluster
         consumer_group STRING the group
         end_ms BIGINT end of the audited period
-        run_id STRING as in nights
+        run_id STRING the run id, as in nights
         verdict STRING {allowed}
         reason? STRING for UNKNOWN the reason, for UNSTABLE what changed
         members_first INT members at the start of the night or in the first epoch; 0 without epochs
@@ -111,7 +111,7 @@ OPEN_FINDINGS = Table(
         owner? STRING the team in --owners; null: no pattern matches
         state STRING {allowed}
         first_night_ms BIGINT end_ms of the first night
-        opened_night_ms? BIGINT of the night that found it first or again; null: maybe an earlier
+        opened_night_ms? BIGINT of the night that found it first or again; null: perhaps earlier
         last_seen_ms BIGINT end_ms of the last night that found it
         nights_seen INT number of nights that found it
         nights_unseen INT number of nights since then that did not check it

@@ -376,7 +376,7 @@ ROLLOUT_DECISIONS = Table(
         pause_ms BIGINT pause between the last ready member of a step and the next step
         is_default BOOLEAN the plan is the Kubernetes default
         within_budget BOOLEAN 99 % of the futures keep the budgets
-        plans INT plans whose turns differ
+        plans INT number of plans whose turns differ
         futures BIGINT number of simulated futures of the plan
         finish_s_p50 DOUBLE time until the last queue is revoked or assigned
         finish_s_p99 DOUBLE time until the last queue is revoked or assigned

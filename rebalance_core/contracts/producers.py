@@ -34,7 +34,7 @@ SEND_RESULTS = Table(
         topic STRING the topic
         broker_name STRING the broker that was tried
         event_ms BIGINT when the result arrived
-        latency_ms BIGINT from the attempt to its result
+        latency_ms BIGINT time from the attempt to its result
         status STRING {allowed}
         """,
         status=SEND_STATUSES,
@@ -54,16 +54,16 @@ _PRODUCER = columns(
 
 PUBLISH_CHOICES = Table(
     "publish_choices",
-    "How often a producer chose a queue in a period, retries included.",
+    "The number of times that a producer chose a queue in a period, including retries.",
     _PRODUCER
     + columns(
         """
         topic STRING the topic
         broker_name STRING the broker
         queue_id? INT the queue id on that broker; null: results do not name it
-        from_ms BIGINT start of the stretch
-        to_ms BIGINT end (exclusive)
-        sends BIGINT attempts to send, 1 or more
+        from_ms BIGINT start of the period
+        to_ms BIGINT end of the period, exclusive
+        sends BIGINT number of attempts to send, 1 or more
         """
     ),
     key=("cluster", "producer_group", "client_id", *QUEUE_KEY, "from_ms"),
@@ -76,10 +76,10 @@ BROKER_ISOLATIONS = Table(
     + columns(
         """
         broker_name STRING the broker
-        from_ms BIGINT the result that began it
+        from_ms BIGINT when the result that caused the isolation arrived
         to_ms BIGINT when the broker may be chosen again
-        latency_ms BIGINT largest latency of the results before
-        reason STRING LATENCY = slow results only; FAILURE = a result was a failure
+        latency_ms BIGINT largest latency of the preceding results
+        reason STRING LATENCY (slow results only) or FAILURE (including a failed result)
         """,
         reason=ISOLATION_REASONS,
     ),
@@ -93,9 +93,9 @@ _VARIANT_PHASE = columns(
         topic STRING the topic
         client_version STRING version of the client
         fault_tolerance BOOLEAN sendLatencyFaultEnable
-        phase STRING what is disturbed meanwhile; healthy = nothing; recorded = of send_results
+        phase STRING what is disturbed in the phase; healthy: nothing; recorded: as in send_results
         from_ms BIGINT start of the phase
-        to_ms BIGINT end (exclusive)
+        to_ms BIGINT end of the phase, exclusive
     """
 )
 _VARIANT_KEY = (
@@ -113,8 +113,8 @@ PRODUCER_OUTCOMES = Table(
     _VARIANT_PHASE
     + columns(
         """
-        producers INT clients of the group
-        sends BIGINT messages sent, with success or not
+        producers INT number of clients in the group
+        sends BIGINT messages sent, successfully or not
         failed BIGINT messages that failed after all retries
         held_back BIGINT messages not sent because a send occupied the thread
         mean_wait_ms? DOUBLE mean time for which a send occupied its thread
@@ -132,13 +132,13 @@ PRODUCER_SHARES = Table(
     + columns(
         """
         broker_name STRING the broker
-        attempts BIGINT attempts to send to it
-        share? DOUBLE of all attempts; null without any
-        slow BIGINT attempts of 550 ms and more, failed ones too
+        attempts BIGINT attempts to send to the broker
+        share? DOUBLE share of all attempts; null without attempts
+        slow BIGINT attempts that took 550 ms or more, including failed ones
         errors BIGINT attempts that failed
-        recovery_ms? BIGINT from the end of its disturbance until the last producer chose it again
-        not_recovered? INT producers that did not choose it again
-        avoided? BIGINT attempts while the fault table advised against it; null: from a model
+        recovery_ms? BIGINT from the end of the disturbance until the last producer chose it again
+        not_recovered? INT producers that did not choose the broker again
+        avoided? BIGINT attempts that the fault table advised against; null: from a model
         """
     ),
     key=(*_VARIANT_KEY, "broker_name"),

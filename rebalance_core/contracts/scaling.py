@@ -11,8 +11,8 @@ ARRIVALS = Table(
     columns(
         """
         cluster? STRING the RocketMQ cluster; null: every cluster of the input
-        from_ms BIGINT start of the stretch
-        to_ms BIGINT end, exclusive
+        from_ms BIGINT start of the period
+        to_ms BIGINT end of the period, exclusive
         topic STRING the topic
         broker_name? STRING the broker; null: all brokers of the topic
         queue_id? INT the queue id on that broker; null: all its queues
@@ -55,7 +55,7 @@ RECORDED_SCALING = Table(
         cluster? STRING the RocketMQ cluster; null: the series do not name it
         consumer_group STRING the group
         at_ms BIGINT the moment
-        replicas? INT replicas of its Deployment, or members counted by an exporter
+        replicas? INT replicas of the group's Deployment, or members counted by an exporter
         lag? DOUBLE waiting messages
         delivered_per_second? DOUBLE messages per second to members since the previous moment
         """
@@ -72,7 +72,7 @@ _OF_FUTURE = """
         consumer_group STRING the group
         policy STRING name of the policy
         world STRING {allowed}: the value of the inputs' intervals that is assumed
-        seed BIGINT of the simulated future
+        seed BIGINT seed of the simulated future
 """
 
 SCALING_STEPS = Table(
