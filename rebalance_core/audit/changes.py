@@ -1,8 +1,7 @@
 """Compares two audits to determine which findings are new, persistent, healed, gone or not
 examined.
 
-A finding is healed if this run reports its end (`night.has_ended`), or if it is about messages that
-its group now reads. Any other absent finding is gone only
+A finding is healed if this run reports its end (`night.has_ended`). An absent finding is gone only
 if this run looked for it: its cluster was completely collected, its group was judged, and the files
 that its rule read before are present again in this run. Findings that were not examined are carried
 from run to run, so each finding is compared with the last run that examined it.
@@ -28,11 +27,9 @@ from rebalance_core.model.verdicts import (
     BROADCASTING,
     CHANGES,
     COMPARISON_FAILED,
-    IDLE,
     IDS_REWRITTEN,
     INFO,
     LITE_TOPIC,
-    MOVES,
     NOT_TOLD,
     OFFLINE,
     SEVERITIES,
@@ -192,14 +189,6 @@ class AuditedScope:
     def failed_on(self, finding: FindingsRow) -> bool:
         """Return True if the finding's rule failed for its group or is uncertain there."""
         return (finding["cluster"], finding["consumer_group"], finding["rule_id"]) in self.failed
-
-    def is_read(self, finding: FindingsRow) -> bool:
-        """Return True if the finding is about unread messages and its group now reads them."""
-        rule = RULES.get(finding["rule_id"])
-        verdict = self.verdicts.get((finding["cluster"], finding["consumer_group"] or ""))
-        if rule is None or verdict is None or not rule.over_if_read:
-            return False
-        return verdict["progress"] in {MOVES, IDLE}
 
     def at(self, finding: FindingsRow, needs: Iterable[str]) -> bool:
         """Return True if the run would have found it again if it still held.
@@ -385,9 +374,7 @@ def absence_of(past: Earlier, ended: Container[str], looked: AuditedScope) -> Ab
     """
     if fingerprint(past.finding) in ended and not looked.failed_on(past.finding):
         return "healed"
-    if not looked.at(past.finding, past.needs):
-        return "not_looked_at"
-    return "healed" if looked.is_read(past.finding) else "gone"
+    return "gone" if looked.at(past.finding, past.needs) else "not_looked_at"
 
 
 def changes_since(
@@ -428,7 +415,7 @@ def changes_since(
         [row for row, old in zip(still_open, seen_before, strict=True) if old],
         [past.finding for past in absent["gone"]],
         absent["not_looked_at"],
-        [ended.get(fingerprint(past.finding), past.finding) for past in absent["healed"]],
+        [ended[fingerprint(past.finding)] for past in absent["healed"]],
     )
 
 

@@ -527,8 +527,6 @@ class Rule:
             remedy.
         state: whether the rule reports a state rather than an event: once the state has ended (a
             finding's ``last_ms``), the finding is INFO with the time and what shows it.
-        over_if_read: whether the finding has ended if the group's progress in a later run is MOVES
-            or IDLE, because no line shows when it ended.
     """
 
     rule_id: str
@@ -543,7 +541,6 @@ class Rule:
     files: tuple[str, ...] = ()
     reads: tuple[Subject, ...] = ()
     state: bool = False
-    over_if_read: bool = False
     find_in_cluster: Callable[[ClusterSnapshot], Iterable[Finding]] | None = None
 
 

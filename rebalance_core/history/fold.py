@@ -70,7 +70,7 @@ class _Life:
 class FindingLives:
     """Follows the findings of a cluster from night to night.
 
-    A finding that is missing from a night is healed if the night shows its end. It is gone only
+    A finding that is missing from a night is healed if the night records its end. It is gone only
     if the night would have found it again: the night examined the finding's group, had the kinds of
     files that showed it, and kept all findings of its rule.
     """

@@ -37,7 +37,7 @@ ReadColumns = Callable[[str, Sequence[str]], pa.Table]
 """Returns all rows of a named table, with the given columns."""
 
 _COLUMNS = {
-    "group_verdicts": ("verdict", "reason", "unasked", "behind", "progress"),
+    "group_verdicts": ("verdict", "reason", "unasked", "behind"),
     "epochs": (
         "epoch", "from_ms", "to_ms", "causes", "members", "orphaned", "shared", "status",
         "transient",

@@ -768,7 +768,6 @@ STANDS_STILL = Rule(
     find_standing_still,
     reads=(MEMBERS,),
     state=True,
-    over_if_read=True,
     files=("consumer_offset_json", "consumerProgress", "client_log"),
 )
 FALLS = Rule(
@@ -782,7 +781,6 @@ FALLS = Rule(
     find_falling_behind,
     reads=(MEMBERS,),
     state=True,
-    over_if_read=True,
     files=("consumer_offset_json", "consumerProgress", "client_log"),
 )
 NEVER_COMMITTED = Rule(
@@ -796,7 +794,6 @@ NEVER_COMMITTED = Rule(
     find_never_committed,
     by_owners=True,
     state=True,
-    over_if_read=True,
     files=("consumer_offset_json",),
     reads=(MEMBERS, COMMITTED),
 )

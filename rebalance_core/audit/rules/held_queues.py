@@ -263,7 +263,6 @@ BLOCKED = Rule(
     find_blocked,
     files=("consumerStatus",),
     state=True,
-    over_if_read=True,
 )
 ZOMBIE = Rule(
     "ZOMBIE_QUEUE",

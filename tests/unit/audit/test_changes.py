@@ -32,7 +32,7 @@ def finding(rule: str, group: str | None = "g", severity: str = "ERROR", **more:
 
 def verdict(word: str, reason: str = "", group: str = "g", **more: Any) -> Row:
     row = {"cluster": "c", "consumer_group": group, "verdict": word, "reason": reason}
-    return row | {"unasked": [], "progress": "UNKNOWN"} | more
+    return row | {"unasked": []} | more
 
 
 def looked(
@@ -119,29 +119,6 @@ def test_a_rule_that_failed_did_not_look() -> None:
         "gone": 1,
         "not_looked_at": 1,
     }
-
-
-@pytest.mark.parametrize(
-    ("rule", "progress", "state"),
-    [
-        ("COMMIT_STANDS_STILL", "MOVES", "healed"),
-        ("COMMIT_STANDS_STILL", "UNKNOWN", "gone"),
-        ("COMMIT_STANDS_STILL", "FALLS_BEHIND", "gone"),
-        ("FALLS_BEHIND", "IDLE", "healed"),
-        ("NEVER_COMMITTED", "MOVES", "healed"),
-        ("CONSUMER_BLOCKED", "MOVES", "healed"),
-        ("ORPHAN_QUEUES", "MOVES", "gone"),
-    ],
-)
-def test_a_group_that_reads_again_is_healed(rule: str, progress: str, state: str) -> None:
-    before = [finding(rule)]
-    found = changes_since(
-        [], earlier_findings(before, Files()), looked(verdict("EQUAL", progress=progress))
-    )
-    assert found.counts[state] == 1
-    assert sum(found.counts.values()) == 1
-    hidden = looked(verdict("EQUAL", progress=progress), incomplete={"c"})
-    assert states([], before, hidden)["not_looked_at"] == 1
 
 
 @pytest.mark.parametrize(
