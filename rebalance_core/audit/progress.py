@@ -257,10 +257,10 @@ def deleted_unread(group: GroupSnapshot) -> dict[MessageQueue, int]:
     """Return the number of messages that brokers deleted before the group committed them, by queue:
     those between its newest commit and the queue's minimum.
 
-    A minimum that was seen more than a minute after the commit does not count, because the group
-    may have committed since.
+    The newest minimum counts, as a topic that was created again begins at 0; but not one that was
+    seen more than a minute after the commit, because the group may have committed since.
     """
-    deleted: dict[MessageQueue, int] = {}
+    newest: dict[MessageQueue, tuple[int, int]] = {}
     rows = {
         queue_of(row): (row["committed"], row["committed_ms"])
         for row in progress_rows(group)
@@ -270,10 +270,10 @@ def deleted_unread(group: GroupSnapshot) -> dict[MessageQueue, int]:
         committed, seen_ms = rows.get(queue_of(look), (None, None))
         if committed is None or seen_ms is None or look["observed_ms"] > seen_ms + MINUTE_MS:
             continue
-        if look["min_offset"] > committed:
-            count = look["min_offset"] - committed
-            deleted[queue_of(look)] = max(count, deleted.get(queue_of(look), 0))
-    return deleted
+        if committed >= 0:
+            seen = look["observed_ms"], look["min_offset"] - committed
+            newest[queue_of(look)] = max(seen, newest.get(queue_of(look), seen))
+    return {queue: count for queue, (_, count) in newest.items() if count > 0}
 
 
 def is_unchanged(row: GroupQueueProgressRow) -> bool:

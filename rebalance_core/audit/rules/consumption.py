@@ -280,7 +280,8 @@ def _skipped(group: GroupSnapshot, deleted: Mapping[MessageQueue, int]) -> Itera
     had deleted those after the group's commit.
 
     The first pull of a queue without a commit, or of one that was reset, may skip messages that
-    concern nobody.
+    concern nobody. The finding has no end, because it says nothing of whether the group falls
+    behind.
     """
     commits = grouped(group.tables["committed_offsets"], queue_of)
     skipped: dict[str, list[OffsetIllegalFact]] = {}
@@ -303,16 +304,15 @@ def _skipped(group: GroupSnapshot, deleted: Mapping[MessageQueue, int]) -> Itera
         )
         yield Finding(
             f"{client_id} skipped {messages(total)} that brokers had deleted before the group read "
-            f"them: {listed(names, 5)} (client's log).",
+            f"them, first at {utc(min(fact['first_ms'] for fact in facts))}: {listed(names, 5)} "
+            "(client's log).",
             {
                 "queues": listed(sorted(_name(queue_of(fact)) for fact in facts)),
                 "deleted_unread": total,
             },
-            severity=WARNING,
+            severity=INFO,
             client_id=facts[0]["client_id"],
-            first_ms=min(fact["first_ms"] for fact in facts),
-            last_ms=max(fact["last_ms"] for fact in facts),
-            ended_by="the client continues at the first message that is left",
+            shown_ms=max(fact["last_ms"] for fact in facts),
         )
 
 

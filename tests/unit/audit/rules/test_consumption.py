@@ -10,7 +10,8 @@ from rebalance_core.audit.coverage import Coverage, LogSpan
 from rebalance_core.audit.dumps import expired_messages
 from rebalance_core.audit.findings import run_rules
 from rebalance_core.audit.group_snapshot import GroupSnapshot
-from rebalance_core.audit.progress import progress_of
+from rebalance_core.audit.night import ENDED_BY
+from rebalance_core.audit.progress import deleted_unread, progress_of
 from rebalance_core.audit.rules import rules_by_id
 from rebalance_core.model.group_settings import BROADCASTING, GroupSettings
 from rebalance_core.model.times import utc
@@ -775,6 +776,12 @@ def test_messages_that_were_deleted_unread_are_counted(low: int, seen: int, *, f
         assert one.evidence == {"queues": "T a:0", "deleted_unread": 930}
 
 
+def test_a_topic_that_was_created_again_lost_no_message() -> None:
+    ends = [end(0, 5200, 5000, at=100), end(0, 60, 0, at=900)]
+    assert deleted_unread(held([commit(0, 40, at=900)], ends)) == {}
+    assert deleted_unread(held([commit(0, -1, at=900)], [end(0, 60, 50, at=900)])) == {}
+
+
 def test_a_queue_that_stands_still_or_falls_behind_states_what_was_deleted() -> None:
     text = "Brokers deleted 30 messages before the group committed them: T a:0 70 to 99."
     commits = [commit(0, 40, at=100), commit(0, 70, at=300), commit(0, 70, at=900)]
@@ -818,6 +825,7 @@ def test_a_client_that_skips_deleted_messages_is_named(
         assert f"T a:0 {asked} to {given - 1} (client's log)" in one.summary
         (kept,) = borne_out(rules_by_id()[FALLS], group, [one], "UNKNOWN")
         assert kept.severity == "INFO", "it is over"
+        assert ENDED_BY not in kept.evidence, "whether the group falls behind is another question"
 
 
 @pytest.mark.parametrize(
