@@ -63,10 +63,16 @@ def _stored_instead(stats: Iterable[FileStats]) -> Iterator[OtherName]:
     if any(len(s.witnessed) >= MOST_WITNESSES for s in stats if s.kind in (BROKER_LOG, GROUPS)):
         return
     stores, created = _newest_stores(stats), _created(stats)
+    logged_ms = dict[str, int]()
+    for of_log in (s for s in stats if s.kind == BROKER_LOG and s.last_ms is not None):
+        folder = _folder(of_log)
+        logged_ms[folder] = max(of_log.last_ms or 0, logged_ms.get(folder, 0))
     in_logs = {group for s in stats if s.kind in LOGS for group in s.groups()}
     lacking, instead = dict[str, set[str]](), dict[str, set[str]]()
     for folder in stores.keys() & created.keys():
         written_ms, store = stores[folder]
+        if logged_ms.get(folder, -1) < written_ms:
+            continue  # the log may lack a deletion
         names, made = {*store.groups()}, created[folder]
         lacking[folder] = {g for g, (ms, _) in made.items() if g not in names and ms <= written_ms}
         unnamed = set(filterfalse(is_system_group, names - in_logs))
@@ -92,17 +98,24 @@ def _newest_stores(stats: Iterable[FileStats]) -> dict[str, tuple[int, FileStats
 
 
 def _created(stats: Iterable[FileStats]) -> dict[str, dict[str, tuple[int, str]]]:
-    """Return the groups that each broker folder's logs create and do not delete later, each with
-    the time and the log.
+    """Return the groups that each broker folder's logs create and no log deletes later, each with
+    the time and the log. A slave's log may lack a deletion on its master.
     """
     last: dict[str, dict[str, tuple[int, int, str]]] = {}
+    deleted_ms: dict[str, int] = {}
     for log in (s for s in stats if s.kind == BROKER_LOG):
-        for group in log.groups():
+        for group in {*log.groups()}:
             for at_ms, change in log.witnessed.get(f"{NAMED}{group}", ()):
+                if change < 0:
+                    deleted_ms[group] = max(at_ms, deleted_ms.get(group, at_ms))
                 of_folder = last.setdefault(_folder(log), {})
                 of_folder[group] = max(of_folder.get(group, (0, 0, "")), (at_ms, change, log.name))
     return {
-        folder: {group: (ms, log) for group, (ms, change, log) in groups.items() if change > 0}
+        folder: {
+            group: (ms, log)
+            for group, (ms, change, log) in groups.items()
+            if change > 0 and ms > deleted_ms.get(group, -1)
+        }
         for folder, groups in last.items()
     }
 

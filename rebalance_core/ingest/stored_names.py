@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from rebalance_core.ingest.collection import CONFIG_STORES, TOPICS
+from rebalance_core.ingest.collection import CONFIG_STORES, GROUPS, TOPICS
 from rebalance_core.ingest.file_reader import COMMIT, MOST_WITNESSES, QUEUES, FileStats
 from rebalance_core.model.queue import RETRY_TOPIC_PREFIX
 
@@ -34,7 +34,9 @@ def stored_names(stats: Iterable[FileStats]) -> StoredNames:
     for file_stats in stats:
         if file_stats.kind not in CONFIG_STORES:
             continue
-        if file_stats.rejected or len(file_stats.witnessed) >= MOST_WITNESSES:
+        # subscriptionGroup.json has none of the names below
+        full = file_stats.kind != GROUPS and len(file_stats.witnessed) >= MOST_WITNESSES
+        if file_stats.rejected or full:
             return StoredNames()
         if file_stats.kind == TOPICS:
             stored.files.add(file_stats.name)

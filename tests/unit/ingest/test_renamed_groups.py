@@ -99,15 +99,17 @@ def test_the_id_of_a_process_shows_it_too_if_stores_have_one_name_and_logs_the_o
     assert other_names([*files, *stored()]) == ()
     assert other_names([*files, *stored("g1", "orders")]) == ()
     assert other_names([*files, *stored("orders", more=MOST_WITNESSES)]) == ()  # g1 may be cut off
+    groups = configured(*(f"g-{number}" for number in range(MOST_WITNESSES)))
+    assert other_names([*files, *stored("orders"), groups])
     both = shown(LOG, BROKER_LOG, f"g1 {process}", f"orders {process}")
     assert other_names([both, files[1], *stored("orders")]) == ()
     two = shown(DUMP, ADMIN, f"orders {process}", f"others {process}")
     assert other_names([files[0], two, *stored("orders", "others")]) == ()
 
 
-def made(*changes: str, broker: str = "a", at: int = 5) -> FileStats:
+def made(*changes: str, broker: str = "a", at: int = 5, ends: int = 90) -> FileStats:
     """A broker's log that creates groups, or deletes those with a minus."""
-    log = FileStats(f"brokers/{broker}/broker.log", BROKER_LOG)
+    log = FileStats(f"brokers/{broker}/broker.log", BROKER_LOG, last_ms=1_000 * ends)
     for second, change in enumerate(changes, at):
         log.witness(f"{NAMED}{change.strip('-')}", 1_000 * second, -1 if change[0] == "-" else 1)
     return log
@@ -144,6 +146,14 @@ def test_a_group_behind_proxies_is_the_only_one_that_its_brokers_store_has_inste
         [made("g1", "g2", "both"), configured("orders", "both")],
         [made("g1", "both", "-g1"), configured("orders", "both")],
         [made("g1"), configured("orders")],
+        # the end of the log may have its deletion
+        [made("g1", "both", ends=59), configured("orders", "both")],
+        [  # a slave logs no deletion
+            made("g1", "both", "-g1"),
+            made("g1", "both", broker="a-slave"),
+            configured("orders", "both"),
+            configured("orders", "both", broker="a-slave"),
+        ],
         [made("g1", "both", at=70), configured("orders", "both")],
         [made("g1", "both"), configured("orders", "both"), made("orders", broker="b")],
         [
