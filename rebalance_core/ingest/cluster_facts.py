@@ -162,7 +162,8 @@ def _files(
 ) -> None:
     """Add a row for each broker or name server and kind of file, covering all its files.
 
-    Logs without a line show nothing, so they do not count as collected.
+    A broker.log without a line shows nothing, so it does not count as collected. A name server may
+    log nothing for long.
     """
     counted = {file_stats.name: file_stats for file_stats in stats}
     by_place: dict[tuple[str, str], list[CollectedFile]] = {}
@@ -177,7 +178,7 @@ def _files(
         times = [time for file in files for time in _moments(file, counted[file.name], context)]
         span = (min(times, default=context.end_ms), max(times, default=context.end_ms))
         of_files = [counted[file.name] for file in files]
-        if kind in (BROKER_LOG, NAMESRV_LOG) and not any(each.lines for each in of_files):
+        if kind == BROKER_LOG and not any(each.lines for each in of_files):
             continue
         count: dict[str, object] = {
             "files": len(files),
