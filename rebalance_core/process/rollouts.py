@@ -46,10 +46,11 @@ WRITTEN = (*SEARCH_TABLES, REJECTED.name)
 
 
 class RolloutFacts(TypedDict):
-    """Facts about the written tables: a `Searched` for each decision, and the groups left out with
-    the reasons.
+    """Facts about the written tables: the first `Searched`, all of them (one for each decision),
+    and the groups left out with the reasons.
     """
 
+    searched: Searched
     decided: Sequence[Searched]
     warnings: Sequence[str]
 
@@ -185,7 +186,7 @@ def run_search(
                 for name, rows in made.items():
                     tables.add(name, rows)
                 written = tables.finish()
-    facts: RolloutFacts = {"decided": decided, "warnings": warnings}
+    facts: RolloutFacts = {"searched": decided[0], "decided": decided, "warnings": warnings}
     return Written(written, facts, rejected.codes, counts)
 
 
