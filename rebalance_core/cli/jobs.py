@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 
 from rebalance_core.cli import job_options, planning_options
 from rebalance_core.cli.options import JobOptions
-from rebalance_core.cli.terminal import ExitCode, nothing_on_stdout
+from rebalance_core.cli.terminal import ExitCode, discard, nothing_on_stdout
 from rebalance_core.model.errors import UsageError, did_you_mean
 from rebalance_core.version import LIBRARY_VERSION
 
@@ -264,6 +264,13 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}\n{self.format_usage().strip()}")
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        # older releases of argparse raise it
+        try:
+            super()._print_message(message, file)
+        except BrokenPipeError:
+            discard(sys.stdout)
 
 
 def build_parser(jobs: Mapping[str, Job], chosen: str | None) -> argparse.ArgumentParser:
