@@ -24,6 +24,7 @@ from rebalance_core.contracts.table import READ_ISSUES
 from rebalance_core.contracts.time_ranges import TIME_RANGES
 from rebalance_core.model import events
 from rebalance_core.model.client_releases import parse_release
+from rebalance_core.model.group_settings import VALID_THRESHOLDS
 from rebalance_core.model.intervals import INTERVALS, LONGEST_INTERVAL_MS, SHORTEST_INTERVAL_MS
 from rebalance_core.model.request_mode import parse_request_mode
 
@@ -124,7 +125,7 @@ def _bad_numbers(table: Table, rows: pa.RecordBatch, max_queue_nums: int) -> Ite
             yield _issue(rows, outside, code, f"{name} is ", f"${name}", valid)
         if name.startswith("pull_threshold_"):
             wrong = pc.or_(pc.equal(value, 0), pc.less(value, -1))
-            valid = "; valid: -1 (off), 1 and more"
+            valid = f"; valid: {VALID_THRESHOLDS}"
             yield _issue(rows, wrong, "BAD_THRESHOLD", f"{name} is ", f"${name}", valid)
         if name in INTERVALS:
             yield from _bad_intervals(rows, name)

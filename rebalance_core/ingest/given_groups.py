@@ -11,6 +11,7 @@ from rebalance_core.contracts.table import Column
 from rebalance_core.contracts.time_ranges import TIME_RANGES
 from rebalance_core.ingest.fact import BAD_ENTRY, UNPARSABLE_LINE, Unread, Unreadable, unread
 from rebalance_core.model.errors import RebalanceError, did_you_mean
+from rebalance_core.model.group_settings import VALID_THRESHOLDS, is_threshold
 from rebalance_core.model.intervals import (
     INTERVALS,
     LONGEST_INTERVAL_MS,
@@ -102,8 +103,8 @@ def _valid_instead(column: Column, value: object) -> str:
     good = TIME_RANGES.get(column.name)
     if good is not None and not good.first_ms <= value < good.end_ms:
         return f"{good.first_ms} to {good.end_ms - 1} (epoch ms)"
-    if column.name.startswith("pull_threshold_") and not (value > 0 or value == -1):
-        return "-1 (off), 1 and more"
+    if column.name.startswith("pull_threshold_") and not is_threshold(value):
+        return VALID_THRESHOLDS
     return ""
 
 

@@ -34,6 +34,15 @@ def without_suspend(consumer_type: str, rebalance_mode: str) -> str | None:
     return "members behind a proxy" if rebalance_mode == PROXY_REBALANCE else None
 
 
+VALID_THRESHOLDS = "-1 (off), 1 and more"
+"""The valid values of the columns ``pull_threshold_…``, in words."""
+
+
+def is_threshold(value: int) -> bool:
+    """Return True for a valid value of a column ``pull_threshold_…``."""
+    return value > 0 or value == -1
+
+
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
     """A row of consumer_groups; the defaults below apply to a group without a row."""
