@@ -42,7 +42,8 @@ _HINTS = (
         (
             os.strerror(code),
             ExitCode.USAGE,
-            "free disk space under --output, or set SPARK_LOCAL_DIRS to another scratch folder",
+            "make room under --output or choose another place, or set SPARK_LOCAL_DIRS to another "
+            "scratch folder",
         )
         for code in FULL
     ),
