@@ -266,11 +266,10 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(f"{message}\n{self.format_usage().strip()}")
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        # older releases of argparse raise it
         try:
             super()._print_message(message, file)
-        except BrokenPipeError:
-            discard(sys.stdout)
+        except BrokenPipeError:  # which argparse of Python 3.11.2 does not ignore
+            discard(file or sys.stderr)
 
 
 def build_parser(jobs: Mapping[str, Job], chosen: str | None) -> argparse.ArgumentParser:
