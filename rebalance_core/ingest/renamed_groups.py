@@ -13,7 +13,7 @@ the later store lacks, and the store has exactly one group that no log names, bo
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import filterfalse
 
 from rebalance_core.ingest.collection import ADMIN, BROKER_LOG, GROUPS, LOGS
@@ -57,9 +57,8 @@ def other_names(stats: Iterable[FileStats]) -> tuple[OtherName, ...]:
     return tuple(names[0] for names in by_group.values() if len(names) == 1)
 
 
-def _stored_instead(stats: Iterable[FileStats]) -> Iterator[OtherName]:
+def _stored_instead(stats: Sequence[FileStats]) -> Iterator[OtherName]:
     """Yield the groups that brokers' logs create and for which the stores have another name."""
-    stats = list(stats)
     if any(len(s.witnessed) >= MOST_WITNESSES for s in stats if s.kind in (BROKER_LOG, GROUPS)):
         return
     stores, created = _newest_stores(stats), _created(stats)
