@@ -279,9 +279,9 @@ def _skipped(group: GroupSnapshot, deleted: Mapping[MessageQueue, int]) -> Itera
     """Yield a finding for each client that continued at a queue's first message because the broker
     had deleted those after the group's commit.
 
-    The first pull of a queue without a commit, or of one that was reset, may skip messages that
-    concern nobody. The finding has no end, because it says nothing of whether the group falls
-    behind.
+    The first pull of a queue without a commit, or of one that was reset, may skip messages that the
+    group was never meant to read. The finding has no end, because it does not show whether the
+    group falls behind.
     """
     commits = grouped(group.tables["committed_offsets"], queue_of)
     skipped: dict[str, list[OffsetIllegalFact]] = {}
